@@ -1,0 +1,137 @@
+"""Options that all jobs share, Beam's options, and Beam's file systems behind `rag_core.files`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.runners.runner import PipelineRunner
+
+from rag_core import files
+from rag_core.errors import UsageError
+from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the description's line breaks and shows defaults."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line, exit code 2."""
+
+    def error(self, message: str) -> Any:
+        raise UsageError(f"{message} (see python -m {self.prog} --help)")
+
+
+def job_parser(job: str, description: str) -> Parser:
+    """A parser with the options every job has; the job adds its own."""
+    parser = Parser(
+        prog=f"beam_jobs.{job}",
+        description=description,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+        epilog="Beam's own options (--runner, --direct_num_workers, --temp_location, …) may follow. "
+        "--dry_run builds the pipeline and touches no output.",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="run directory to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace a former run of other content")
+    parser.add_argument("--profile", default="local", help="Beam options from runners/NAME.toml")
+    return parser
+
+
+def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, PipelineOptions]:
+    """Split a command line into the job's options and Beam's. Raises UsageError on anything unknown."""
+    args, rest = parser.parse_known_args(argv)
+    try:
+        flags = [*profile_flags(args.profile), *rest]
+        check_runner(PipelineOptions(flags).view_as(StandardOptions).runner or "FnApiRunner")
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    _refuse_unknown(rest, parser)
+    register_file_systems()
+    return args, PipelineOptions(flags)
+
+
+def _refuse_unknown(flags: list[str], parser: Parser) -> None:
+    """Beam drops flags it does not know with a warning; a mistyped option must not vanish so."""
+    beam = Parser(prog=parser.prog, add_help=False, allow_abbrev=False)
+    known: set[str] = set()
+    for options in PipelineOptions.__subclasses__():
+        # Two of Beam's option classes may declare the same flag; what counts is that one of them does.
+        probe = Parser(add_help=False)
+        options._add_argparse_args(probe)
+        for action in probe._actions:
+            if not known.intersection(action.option_strings):
+                known.update(action.option_strings)
+                beam._add_action(action)
+    _, unknown = beam.parse_known_args(flags)
+    if unknown:
+        parser.error(f"unknown option: {' '.join(unknown)}")
+
+
+def is_local_runner(options: PipelineOptions) -> bool:
+    return (options.view_as(StandardOptions).runner or "FnApiRunner").rsplit(".", 1)[-1] in LOCAL_RUNNERS
+
+
+def make_runner(options: PipelineOptions) -> PipelineRunner | str:
+    """The runner object for local work, else Beam's name for it.
+
+    Beam's own DirectRunner first tries to download another runner's server; the in-memory runner is
+    taken directly instead.
+    """
+    if is_local_runner(options):
+        from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+        return FnApiRunner()
+    return options.view_as(StandardOptions).runner
+
+
+class BeamBackend:
+    """Beam's `FileSystems` as a backend of `rag_core.files`."""
+
+    def open_input(self, url: str) -> BinaryIO:
+        stream = FileSystems.open(url, compression_type=CompressionTypes.UNCOMPRESSED)
+        return io.BufferedReader(stream, 1 << 20) if isinstance(stream, io.RawIOBase) else stream
+
+    def upload(self, local_path: str, url: str) -> None:
+        with open(local_path, "rb") as source:
+            target = FileSystems.create(url, compression_type=CompressionTypes.UNCOMPRESSED)
+            while block := source.read(1 << 22):
+                target.write(block)
+            target.close()
+
+    def list(self, pattern: str) -> list[files.FileInfo]:
+        found = FileSystems.match([pattern])[0].metadata_list
+        return [files.FileInfo(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in found]
+
+    def delete(self, urls: list[str]) -> None:
+        present = [url for url in urls if FileSystems.exists(url)]
+        if present:
+            FileSystems.delete(present)
+
+
+def register_file_systems() -> None:
+    """Let `rag_core.files` serve gs:// and s3:// in this process (again in every worker)."""
+    for scheme in ("gs", "s3"):
+        files.register_backend(scheme, BeamBackend())
+
+
+def run_job(main: Any) -> None:
+    """`if __name__ == "__main__"` of a job: run it, print faults in one line, exit with its code.
+
+    Leaves by `os._exit`: some native thread pools hang at interpreter exit after a failed pipeline.
+    """
+    import sys
+
+    from rag_core.errors import run_command
+
+    code = run_command(main)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

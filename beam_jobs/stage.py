@@ -1,0 +1,178 @@
+"""What every job does around its pipeline: check, claim, run, report.
+
+A job hands over a `StagePlan` (what to do, in values) and this module does the rest in the order
+that keeps the user's data safe: options, then the output, then names and inputs, and only then work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+
+from beam_jobs.options import Parser, is_local_runner, make_runner, parse_job
+from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
+from rag_core import files
+from rag_core.errors import DataError
+from rag_core.parts import Part, PartWorker
+from rag_core.run_dir import RunDir, check_output, claim, report_url
+
+log = logging.getLogger("beam_jobs")
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """A job, resolved: all that its content depends on, and the work, cut into parts."""
+
+    job: str
+    logic_version: int
+    inputs: dict[str, Any]
+    models: dict[str, Any]
+    options: dict[str, Any]
+    parts: list[Part]
+    worker: PartWorker | None
+    unit: str
+    """What `counts` counts: pages, passages, questions."""
+    next_step: str = ""
+    """Shown last: what to do with the result."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Goes into the manifest as it is."""
+    seed: int = 0
+
+
+BuildPipeline = Callable[[beam.Pipeline, StagePlan, RunDir], Any]
+
+
+def build_part_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> None:
+    """The common pipeline: part i of the input makes part i of the output."""
+    assert plan.worker is not None
+    task = PartTask(run.output, plan.worker, run.fingerprint)
+    reports = pipeline | plan.job.capitalize() >> ProcessParts(plan.parts, task)
+    _ = reports | "Finish" >> FinishRun(run.output, run.run, len(plan.parts), plan.extra)
+
+
+def run_stage(
+    parser: Parser,
+    make_plan: Callable[[argparse.Namespace], StagePlan],
+    argv: Sequence[str] | None = None,
+    build_pipeline: BuildPipeline = build_part_pipeline,
+) -> int:
+    """Run a job from its command line; returns 0. Raises UsageError (2) and DataError (3)."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    for noisy in ("apache_beam", "root"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    args, options = parse_job(parser, argv)
+    dry_run = bool(options.view_as(GoogleCloudOptions).dry_run)
+    if not dry_run:
+        check_output(args.output)
+    plan = make_plan(args)
+    if dry_run:
+        return _dry_run(args.output, plan, options, build_pipeline)
+    run = claim(
+        args.output,
+        plan.job,
+        logic_version=plan.logic_version,
+        inputs=plan.inputs,
+        models=plan.models,
+        options=plan.options,
+        seed=plan.seed,
+        overwrite=args.overwrite,
+    )
+    if run.finished is not None:
+        print(f"{args.output}: already complete, nothing to do")
+        _print_result(args.output, plan, run.finished)
+        return 0
+    files.delete([failure_url(args.output)])
+    with run.alive(), _progress(args.output, plan):
+        pipeline = beam.Pipeline(runner=make_runner(options), options=options)
+        build_pipeline(pipeline, plan, run)
+        pipeline.run().wait_until_finish()
+    _print_result(args.output, plan, _manifest_or_failure(args.output, run))
+    return 0
+
+
+def _dry_run(output: str, plan: StagePlan, options: PipelineOptions, build_pipeline: BuildPipeline) -> int:
+    run = {"owner": {"token": "dry-run"}, "started": 0.0}
+    runner = "FnApiRunner" if is_local_runner(options) else make_runner(options)
+    local = is_local_runner(options)
+    pipeline = beam.Pipeline(runner=make_runner(options), options=options)
+    build_pipeline(pipeline, plan, RunDir(output, plan.job, "dry-run", run))
+    graph = pipeline.to_runner_api()
+    if not local:
+        pipeline.run()
+    steps = sum(1 for t in graph.components.transforms.values() if t.spec.urn)
+    print(
+        f"dry run of {plan.job}: {len(plan.parts)} parts, {steps} steps, {graph.ByteSize()} bytes, {runner}"
+    )
+    return 0
+
+
+def _manifest_or_failure(output: str, run: RunDir) -> dict[str, Any]:
+    manifest_url = files.join(output, "_manifest.json")
+    if files.exists(manifest_url):
+        return files.read_json(manifest_url)
+    failure = files.read_json(failure_url(output))
+    errors = failure["errors"]
+    more = f" (and {len(errors) - 1} more parts; see {failure_url(output)})" if len(errors) > 1 else ""
+    raise DataError(errors[0][1] + more)
+
+
+def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> None:
+    counts = manifest["counts"]
+    skipped = ", ".join(f"{n} {reason}" for reason, n in sorted(counts["skipped"].items())) or "none"
+    dead = sum(counts["dead_lettered"].values())
+    print(
+        f"{plan.job}: {manifest['rows']:,} rows in {len(manifest['parts'])} parts; {counts['read']:,} {plan.unit} "
+        f"read, {counts['written']:,} written, skipped: {skipped}, dead-lettered: {dead}"
+    )
+    print(
+        f"{output}  ({manifest['seconds']:.1f} s)" + (f"; next: {plan.next_step}" if plan.next_step else "")
+    )
+
+
+class _progress:
+    """Says every few seconds how many parts have reported, and how long the rest may take."""
+
+    EVERY_SECONDS = 10.0
+
+    def __init__(self, output: str, plan: StagePlan) -> None:
+        self._output, self._plan = output, plan
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+
+    def _watch(self) -> None:
+        started, total = time.time(), len(self._plan.parts)
+        every = 1.0 if sys.stderr.isatty() else self.EVERY_SECONDS
+        waiting = {part.index for part in self._plan.parts}
+        before: int | None = None
+        while not self._stop.wait(every):
+            waiting = {i for i in waiting if not files.exists(report_url(self._output, i))}
+            done = total - len(waiting)
+            before = done if before is None else before
+            seconds = time.time() - started
+            rate = (done - before) / seconds
+            left = f"about {len(waiting) / rate:.0f} s left" if rate else "no estimate yet"
+            self._say(f"{self._plan.job}: {done}/{total} parts, {seconds:.0f} s, {left}")
+
+    def _say(self, line: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+        else:
+            log.info(line)

@@ -1,0 +1,1 @@
+"""Beam steps, thin: what they do is a plain function elsewhere."""

@@ -1,0 +1,52 @@
+"""The two kinds of fault that are the caller's, their exit codes, and the one way a command reports them.
+
+Everything else is a fault of ours: it keeps its traceback and exits with 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+EXIT_DONE = 0
+EXIT_INTERNAL = 1
+EXIT_USAGE = 2
+EXIT_BAD_DATA = 3
+EXIT_REGRESSION = 10
+EXIT_NOT_COMPARABLE = 11
+EXIT_STAGE_FAILED = 12
+
+
+class UsageError(Exception):
+    """A wrong path, option or name, or an output directory that is refused (exit code 2)."""
+
+
+class DataError(ValueError):
+    """Input that cannot be used, named by file, record and reason (exit code 3)."""
+
+
+class UnknownModelError(UsageError, ValueError):
+    """A model name that is neither built in, nor a directory, nor a URL, nor a hub id (exit code 2)."""
+
+
+def run_command(main: Callable[[Sequence[str] | None], int | None], argv: Sequence[str] | None = None) -> int:
+    """Run a command's `main(argv)`; turn the caller's faults into one line on stderr and an exit code.
+
+    Returns the exit code: `main`'s own (None is 0), 2 for `UsageError`, 3 for `DataError` and any
+    other `ValueError` raised by a loader on bad data. Internal errors propagate with their traceback.
+    """
+    try:
+        return main(argv) or EXIT_DONE
+    except (UsageError, FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        return _complain(error, EXIT_USAGE)
+    except DataError as error:
+        return _complain(error, EXIT_BAD_DATA)
+    except KeyboardInterrupt:
+        return _complain("interrupted; start the same command again to go on", 130)
+
+
+def _complain(error: object, code: int) -> int:
+    if isinstance(error, OSError) and error.filename:
+        error = f"{error.filename}: {error.strerror}"
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    return code

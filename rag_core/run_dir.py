@@ -1,0 +1,348 @@
+"""Run directories: what a job writes, in an order that makes an unfinished run impossible to mistake.
+
+    _run.json         first: job, fingerprint, resolved options, owner, heartbeat
+    part-00000.parquet …  each put in place whole; part i of the input makes part i of the output
+    _manifest.json    last, one object: the run is there once this is there
+
+Whatever is not a row of the stage has a name starting with `_` (`_work/` for attempts and the
+parts' own reports, `_dead_letter/` for rejected records), so that pandas opens the directory.
+
+This file holds the life of a run: claim, heartbeat, finish. `rag_core.parts` writes and checks one
+part; `rag_core.stages` reads finished runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_core import files
+from rag_core.digest import digest_of
+from rag_core.errors import DataError, UsageError
+from rag_core.versions import package_versions
+
+RUN = "_run.json"
+CLAIM = "_claim"
+MANIFEST = "_manifest.json"
+WORK = "_work"
+DEAD_LETTER = "_dead_letter"
+HEARTBEAT_SECONDS = 20
+DEAD_AFTER_SECONDS = 120
+
+_PART_NAME = re.compile(r"^part-\d{5,}\.parquet$")
+
+
+class NoManifestError(DataError):
+    """The directory holds no finished run (exit code 3)."""
+
+
+def part_name(index: int) -> str:
+    return f"part-{index:05d}.parquet"
+
+
+def report_url(output: str, index: int) -> str:
+    return files.join(output, WORK, f"report-{index:05d}.json")
+
+
+def fingerprint(job: str, logic_version: int, inputs: Any, models: Any, options: Any) -> str:
+    """What the content of a run depends on, as one SHA-256: equal fingerprints, equal rows."""
+    return digest_of(
+        {"job": job, "logic_version": logic_version, "inputs": inputs, "models": models, "options": options}
+    )
+
+
+def read_manifest(directory: str) -> dict[str, Any]:
+    """The manifest of a finished run.
+
+    Raises NoManifestError when the directory has none, FileNotFoundError when there is no such directory.
+    """
+    url = files.join(directory, MANIFEST)
+    if files.exists(url):
+        return files.read_json(url)
+    if not files.list_tree(directory):
+        if files.is_local(directory) and not os.path.exists(directory):
+            raise FileNotFoundError(2, "No such directory", directory)
+        raise NoManifestError(f"{directory}: an empty directory, no finished run")
+    state = "an unfinished run" if files.exists(files.join(directory, RUN)) else "not a run directory"
+    raise NoManifestError(f"{directory}: no {MANIFEST}: {state}; start its job again and let it finish")
+
+
+@dataclass
+class RunDir:
+    """A run being written, made by `claim`: what `_run.json` holds, and the heartbeat."""
+
+    output: str
+    job: str
+    fingerprint: str
+    run: dict[str, Any]
+    finished: dict[str, Any] | None = None
+    """The manifest, when the same run is already complete: nothing is left to do."""
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def heartbeat(self) -> None:
+        """Write the heartbeat once. Raises UsageError when another process has taken the directory over."""
+        check_owner(self.output, self.run)
+        self.run["heartbeat"] = time.time()
+        files.write_json(files.join(self.output, RUN), self.run)
+
+    @contextlib.contextmanager
+    def alive(self) -> Iterator[None]:
+        """Keep the heartbeat going in a thread while the block runs; then give the directory back."""
+        thread = threading.Thread(target=self._beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            self._release()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(HEARTBEAT_SECONDS):
+            try:
+                self.heartbeat()
+            except UsageError:
+                return  # taken over: `finish_run` will say so
+            except OSError:
+                continue  # a store that fails once; the next beat is 20 s away, the limit 120 s
+
+    def _release(self) -> None:
+        with contextlib.suppress(OSError, ValueError, UsageError):
+            check_owner(self.output, self.run)
+            self.run["owner"] = {**self.run["owner"], "released": True}
+            files.write_json(files.join(self.output, RUN), self.run)
+
+
+def finish_run(
+    output: str, run: dict[str, Any], reports: list[dict[str, Any]], n_parts: int, extra: dict[str, Any]
+) -> dict[str, Any]:
+    """Check that every part has reported exactly once, and write the manifest.
+
+    `run` is the content of `_run.json`, `reports` come from `rag_core.parts`, `extra` is the stage's
+    own (encoder, dimension, …). Called wherever the pipeline ends: on a worker too, so that a run
+    finishes even when the process that submitted it is gone. Returns the manifest. Raises
+    UsageError when the directory was taken over, RuntimeError on a missing or doubled part.
+    """
+    check_owner(output, run)
+    manifest = build_manifest(run, reports, n_parts, time.time() - run["started"], extra)
+    files.write_json(files.join(output, MANIFEST), manifest)
+    return manifest
+
+
+def check_owner(output: str, run: dict[str, Any]) -> None:
+    """Raise UsageError when another process has taken the directory over."""
+    owner = files.read_json(files.join(output, RUN))["owner"]
+    if owner["token"] != run["owner"]["token"]:
+        raise UsageError(f"{output}: taken over by {_describe(owner)}")
+
+
+def build_manifest(
+    run: dict[str, Any], reports: list[dict[str, Any]], n_parts: int, seconds: float, extra: dict[str, Any]
+) -> dict[str, Any]:
+    """The manifest as a value: totals from the parts' own reports, never from Beam counters."""
+    reports = sorted(reports, key=lambda r: r["index"])
+    if [r["index"] for r in reports] != list(range(n_parts)):
+        raise RuntimeError(f"parts reported {[r['index'] for r in reports]}, expected 0 to {n_parts - 1}")
+    counts: dict[str, Any] = {"read": 0, "written": 0, "skipped": {}, "dead_lettered": {}}
+    for report in reports:
+        add_counts(counts, report["counts"])
+    return {
+        **{k: run[k] for k in ("job", "fingerprint", "logic_version", "inputs", "models", "options", "seed")},
+        "parts": reports,
+        "rows": sum(r["rows"] for r in reports),
+        "counts": counts,
+        "content_digest": digest_of([r["row_digest"] for r in reports]),
+        "versions": package_versions(),
+        "seconds": round(seconds, 3),
+        **extra,
+    }
+
+
+def add_counts(total: dict[str, Any], counts: dict[str, Any]) -> None:
+    """Add one report's counts to a total, in place: numbers add up, reasons merge."""
+    for key, value in counts.items():
+        if isinstance(value, dict):
+            add_counts(total.setdefault(key, {}), value)
+        else:
+            total[key] = total.get(key, 0) + value
+
+
+def check_output(output: str) -> None:
+    """Refuse an output that can never be a run directory: before inputs and options are looked at."""
+    if not output.strip():
+        raise UsageError(f"--output {output!r}: not a directory name")
+    if files.is_local(output) and os.path.isfile(output):
+        raise UsageError(f"--output {output}: a file of this name exists; name a new directory")
+    if files.exists(files.join(output, RUN)):
+        return
+    names = (files.base_name(f.url) for f in files.list_tree(output))
+    if any(not name.startswith((files.ATTEMPT, CLAIM)) for name in names):
+        raise UsageError(
+            f"--output {output}: not empty and without {RUN}, so not a run of this suite; "
+            "name a new directory (nothing was deleted)"
+        )
+
+
+def claim(
+    output: str,
+    job: str,
+    *,
+    logic_version: int,
+    inputs: Any,
+    models: Any,
+    options: dict[str, Any],
+    seed: int = 0,
+    overwrite: bool = False,
+) -> RunDir:
+    """Take a directory for a run, or go on with the one that is there.
+
+    - new or empty: `_run.json` is written.
+    - the same fingerprint, finished: `.finished` holds the manifest.
+    - the same fingerprint, unfinished, its owner dead: taken over; parts whose digests stand are kept.
+    - another fingerprint: refused unless `overwrite`, which removes this run's own files, no others.
+    - not empty and without `_run.json`, or its owner alive: refused, even with `overwrite`.
+    Raises UsageError for every refusal.
+    """
+    check_output(output)
+    mark = fingerprint(job, logic_version, inputs, models, options)
+    if files.is_local(output):
+        os.makedirs(output, exist_ok=True)
+    with _claim_lock(output):
+        run_url = files.join(output, RUN)
+        check_output(output)  # again, under the lock
+        existing = files.read_json(run_url) if files.exists(run_url) else None
+        if existing is not None:
+            _check_existing(output, existing, job, mark, overwrite)
+        run = {
+            "job": job,
+            "fingerprint": mark,
+            "logic_version": logic_version,
+            "inputs": inputs,
+            "models": models,
+            "options": options,
+            "seed": seed,
+            "owner": new_owner(),
+            "started": time.time(),
+            "heartbeat": time.time(),
+        }
+        manifest_url = files.join(output, MANIFEST)
+        if existing is not None and existing["fingerprint"] == mark and files.exists(manifest_url):
+            return RunDir(output, job, mark, existing, finished=files.read_json(manifest_url))
+        if existing is not None and existing["fingerprint"] != mark:
+            _remove_run(output)
+        files.write_json(run_url, run)
+    return RunDir(output, job, mark, run)
+
+
+def _check_existing(output: str, existing: dict[str, Any], job: str, mark: str, overwrite: bool) -> None:
+    if is_live(output, existing):
+        raise UsageError(f"--output {output}: in use by {_describe(existing['owner'])}")
+    if existing["fingerprint"] == mark or overwrite:
+        return
+    what = f"job {existing['job']!r}" if existing["job"] != job else "other inputs, models or options"
+    raise UsageError(f"--output {output}: holds a run of {what}; name a new directory or give --overwrite")
+
+
+def _remove_run(output: str) -> None:
+    """Remove a former run's own files: the manifest first, so that no moment shows a finished run."""
+    files.delete([files.join(output, MANIFEST)])
+    tree = [f.url for f in files.list_tree(output)]
+    prefix = output.rstrip("/") + "/"
+    own = []
+    for url in tree:
+        first, _, rest = url[len(prefix) :].partition("/")
+        if (rest and first in (WORK, DEAD_LETTER)) or (not rest and _PART_NAME.match(first)):
+            own.append(url)
+    files.delete(own)
+
+
+@contextlib.contextmanager
+def _claim_lock(output: str) -> Iterator[None]:
+    """Let one process at a time look at a local directory and take it.
+
+    Object stores have no such lock; there a second claim is found by the token at the next heartbeat.
+    """
+    if not files.is_local(output):
+        yield
+        return
+    import fcntl
+
+    path = os.path.join(output, CLAIM)
+    with open(path, "a+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+
+
+def new_owner() -> dict[str, Any]:
+    """This process, so that another can tell whether it still lives."""
+    pid = os.getpid()
+    return {
+        "host": socket.gethostname(),
+        "pid": pid,
+        "pid_start": process_start(pid),
+        "token": secrets.token_hex(8),
+        "released": False,
+    }
+
+
+def process_start(pid: int) -> str | None:
+    """When a process of this host started (ticks since boot, with the boot id); None when it is gone.
+
+    The pid alone would take a stranger with a recycled number for the owner.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat, open("/proc/sys/kernel/random/boot_id") as boot:
+            fields = stat.read().rpartition(b")")[2].split()
+            if fields[0] in (b"Z", b"X"):
+                return None
+            return f"{boot.read().strip()}:{fields[19].decode()}"
+    except OSError:
+        pass
+    if os.path.isdir("/proc/self"):
+        return None
+    try:  # a system without /proc: the pid is all there is
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return "alive"
+    return "alive"
+
+
+def is_live(output: str, run: dict[str, Any], now: Callable[[str], float] | None = None) -> bool:
+    """Whether the owner named in `_run.json` still writes here.
+
+    On the same host by pid and start time; from another host by a heartbeat newer than 120 s by the
+    store's own clock (the file's time against that of a file written now).
+    """
+    owner = run["owner"]
+    if owner.get("released"):
+        return False
+    if owner["host"] == socket.gethostname():
+        return owner["pid"] != os.getpid() and process_start(owner["pid"]) == owner["pid_start"] is not None
+    beat = files.info(files.join(output, RUN))
+    return beat is not None and (now or _store_time)(output) - beat.modified < DEAD_AFTER_SECONDS
+
+
+def _store_time(output: str) -> float:
+    url = files.join(output, WORK, f"clock-{secrets.token_hex(4)}")
+    files.write_bytes(url, b"now\n")
+    found = files.info(url)
+    files.delete([url])
+    return found.modified if found else time.time()
+
+
+def _describe(owner: dict[str, Any]) -> str:
+    return f"process {owner['pid']} on {owner['host']}"

@@ -1,0 +1,1 @@
+"""Where jobs run: one TOML profile per kind of runner."""

