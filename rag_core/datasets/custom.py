@@ -1,0 +1,91 @@
+"""`custom`: one's own questions, in the columns of the questions schema.
+
+JSON lines, Parquet, or a TSV with a header line in which list columns hold JSON. Required:
+`question`, and `answers` unless the questions are only retrieved for; `question_id`, `answer_kind`
+(text, regex, label), `gold_passages`, `gold_pages` and `evidence` may be absent. Other columns are
+left alone.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from rag_core.datasets.records import Collector, Source
+from rag_core.errors import DataError
+
+KINDS = ("text", "regex", "label")
+_LISTS = ("answers", "gold_passages", "gold_pages", "evidence")
+
+
+def read(collector: Collector) -> None:
+    for line, row in _rows(collector.source):
+        add_row(collector, line, row)
+
+
+def add_row(collector: Collector, line: int, row: dict[str, Any]) -> None:
+    """Add one row given as a mapping of column to value; null columns are absent ones."""
+    error = collector.source.error
+    if "question" not in row:
+        raise error(line, f"no column 'question' (found {', '.join(row) or 'nothing'})")
+    kind = row.get("answer_kind") or "text"
+    if kind not in KINDS:
+        raise error(line, f"answer_kind {kind!r}: use {', '.join(KINDS)}")
+    fields: dict[str, Any] = {"answer_kind": kind}
+    for column in ("gold_passages", "gold_pages"):
+        if row.get(column) is not None:
+            fields[column] = tuple(str(value) for value in row[column])
+    if row.get("evidence") is not None:
+        try:
+            fields["evidence"] = tuple(tuple(map(_page_line, group)) for group in row["evidence"])
+        except (TypeError, ValueError, KeyError):
+            raise error(line, "evidence: expected groups of {page, line} or [page, line]") from None
+    answers = row.get("answers")
+    collector.add(
+        line, row.get("question_id"), row["question"], [] if answers is None else answers, **fields
+    )
+
+
+def _page_line(value: Any) -> tuple[str | None, int | None]:
+    page, line = (value["page"], value.get("line")) if isinstance(value, dict) else value
+    return page, None if line is None else int(line)
+
+
+def _rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    if source.data.startswith(b"PAR1"):
+        yield from _parquet_rows(source)
+    elif source.data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        yield from source.json_lines()
+    else:
+        yield from _tsv_rows(source)
+
+
+def _parquet_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(source.data))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{source.path}: not readable as Parquet: {error}") from error
+    for batch in table.to_batches(max_chunksize=8192):
+        yield from enumerate(batch.to_pylist(), 1)
+
+
+def _tsv_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    header: list[str] = []
+    for number, line in source.lines():
+        cells = line.split("\t")  # no quoting: a quotation mark is text
+        if not header:
+            header = cells
+            if "question" not in header:
+                raise source.error(number, f"no column 'question' in the header {line[:80]!r}")
+            continue
+        if len(cells) != len(header):
+            raise source.error(number, f"{len(cells)} columns, the header has {len(header)}")
+        row: dict[str, Any] = dict(zip(header, cells))
+        for column in _LISTS:
+            if column in row:
+                row[column] = source.parse(number, row[column]) if row[column] else None
+        yield number, row
