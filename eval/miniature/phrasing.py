@@ -1,0 +1,568 @@
+"""How the world is put into words: sentences of articles and wordings of questions.
+
+Every fact has several sentences and several questions, chosen so that the two often share
+nothing but the name. Slots: {a} the answer, {name} the bearer, {He} {he} {his} {him} its pronoun,
+{y} a year, {b} a bystander's name, {s} the subject of a question with its cues.
+"""
+
+from __future__ import annotations
+
+import random
+
+from eval.miniature.facts import COUNTRIES, Entity
+from eval.miniature.names import NameMaker
+
+# sort -> (noun phrases of articles, noun phrases of questions)
+SORT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "painter": (
+        ("painter", "painter of portraits", "artist in oils"),
+        ("the painter", "the artist with the brush", "the maker of pictures on canvas"),
+    ),
+    "composer": (
+        ("composer", "composer of songs and quartets", "musician and conductor"),
+        ("the composer", "the writer of music", "the author of melodies"),
+    ),
+    "physician": (
+        ("physician", "surgeon", "hospital doctor"),
+        ("the physician", "the healer of the sick", "the medical practitioner"),
+    ),
+    "architect": (
+        ("architect", "designer of churches and theatres", "master builder"),
+        ("the architect", "the planner of buildings", "the one who drew up houses"),
+    ),
+    "navigator": (
+        ("navigator", "sea captain", "explorer of distant coasts"),
+        ("the navigator", "the seafarer", "the commander of ships"),
+    ),
+    "astronomer": (
+        ("astronomer", "observer of comets", "cataloguer of stars"),
+        ("the astronomer", "the watcher of the night sky", "the student of planets"),
+    ),
+    "poet": (
+        ("poet", "author of verse", "lyricist and balladeer"),
+        ("the poet", "the writer of rhymes", "the author of sonnets"),
+    ),
+    "botanist": (
+        ("botanist", "collector of plants", "scholar of mosses and ferns"),
+        ("the botanist", "the expert on flowers", "the investigator of flora"),
+    ),
+    "clockmaker": (
+        ("clockmaker", "watchmaker", "builder of chronometers"),
+        ("the clockmaker", "the artisan of timepieces", "the mender of clocks"),
+    ),
+    "lawyer": (
+        ("lawyer", "barrister", "advocate at the courts"),
+        ("the lawyer", "the attorney", "the pleader before judges"),
+    ),
+    "actor": (
+        ("actor", "stage performer", "player of comic roles"),
+        ("the actor", "the theatrical star", "the one who trod the boards"),
+    ),
+    "soldier": (
+        ("soldier", "cavalry officer", "general of infantry"),
+        ("the soldier", "the military commander", "the fighter in wars"),
+    ),
+    "chemist": (
+        ("chemist", "researcher of acids and salts", "laboratory scientist"),
+        ("the chemist", "the analyst of substances", "the discoverer of compounds"),
+    ),
+    "printer": (
+        ("printer", "publisher of newspapers", "typefounder and bookseller"),
+        ("the printer", "the producer of books", "the owner of a press"),
+    ),
+    "novel": (
+        ("novel", "romance in three volumes", "work of prose fiction"),
+        ("the novel", "the book of fiction", "the long story in print"),
+    ),
+    "opera": (
+        ("opera", "lyric drama in four acts", "work for singers and orchestra"),
+        ("the opera", "the sung drama", "the piece for voices on stage"),
+    ),
+    "painting": (
+        ("painting", "canvas in oils", "large landscape in tempera"),
+        ("the painting", "the picture", "the work with brush and pigment"),
+    ),
+    "film": (
+        ("film", "motion picture", "feature for the cinema"),
+        ("the film", "the movie", "the work for the screen"),
+    ),
+    "symphony": (
+        ("symphony", "orchestral work in four movements", "composition for large orchestra"),
+        ("the symphony", "the orchestral piece", "the music for the concert hall"),
+    ),
+    "play": (
+        ("play", "comedy in five acts", "drama for the stage"),
+        ("the play", "the theatre piece", "the work spoken by actors"),
+    ),
+    "sculpture": (
+        ("sculpture", "bronze statue", "figure carved in marble"),
+        ("the sculpture", "the work of a carver", "the monument in the round"),
+    ),
+    "ballet": (
+        ("ballet", "dance in two acts", "piece for dancers"),
+        ("the ballet", "the choreographed work", "the work danced on points"),
+    ),
+    "town": (
+        ("town", "market town", "borough"),
+        ("the town", "the urban settlement", "the municipality"),
+    ),
+    "island": (
+        ("island", "isle", "skerry with a lighthouse"),
+        ("the island", "the land surrounded by water", "the place amid the sea"),
+    ),
+    "monastery": (
+        ("monastery", "abbey of monks", "priory"),
+        ("the monastery", "the religious house", "the cloister"),
+    ),
+    "fortress": (
+        ("fortress", "castle", "citadel"),
+        ("the fortress", "the stronghold", "the military fortification"),
+    ),
+    "mine": (
+        ("mine", "silver pit", "colliery"),
+        ("the mine", "the site where ore is dug", "the underground works"),
+    ),
+    "village": (
+        ("village", "hamlet", "parish of a few farms"),
+        ("the village", "the small rural community", "the tiny country settlement"),
+    ),
+    "mayor": (
+        ("mayor", "head of the town council"),
+        ("mayor", "leader of the municipality", "first citizen"),
+    ),
+    "harbourmaster": (
+        ("harbourmaster", "superintendent of the docks"),
+        ("harbourmaster", "chief of the port", "official over the quays"),
+    ),
+    "bishop": (
+        ("bishop", "head of the diocese"),
+        ("bishop", "chief cleric", "leader of the church"),
+    ),
+    "judge": (
+        ("judge", "president of the court"),
+        ("judge", "chief magistrate", "head of the bench"),
+    ),
+    "rector": (
+        ("rector", "principal of the university"),
+        ("rector", "head of higher learning", "academic chief"),
+    ),
+    "postmaster": (
+        ("postmaster", "director of the mails"),
+        ("postmaster", "person in charge of letters", "chief of the post office"),
+    ),
+}
+
+# relation -> (sentences of articles, questions)
+FACT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "birthplace": (
+        (
+            "{He} was born in {a}.", "{a} was {his} birthplace.",
+            "{He} came from a family of {a}.", "{His} cradle stood in {a}.",
+            "{He} entered the world in {a}, the youngest of six children.",
+        ),
+        (
+            "Where was {s} born?", "What is the home town of {s}?",
+            "In which place did {s} first see the light of day?", "Where did {s} originate?",
+        ),
+    ),
+    "teacher": (
+        (
+            "{He} studied under {a}.", "{His} first master was {a}.",
+            "{a} took {him} on as a pupil.", "As an apprentice {he} was trained by {a}.",
+            "{He} received early lessons from {a}.",
+        ),
+        (
+            "Who taught {s}?", "Who was the mentor of {s}?",
+            "Who instructed {s} in youth?", "Under whose guidance did {s} learn?",
+        ),
+    ),
+    "spouse": (
+        (
+            "In {y} {he} married {a}.", "{His} wedding to {a} took place in {y}.",
+            "{a} became {his} partner for life in {y}.",
+            "{He} and {a} exchanged vows in {y}.", "From {y} {he} shared a home with {a}.",
+        ),
+        (
+            "Who was the spouse of {s}?", "With whom was {s} joined in marriage?",
+            "Who was wed to {s}?", "Whom did {s} take as husband or wife?",
+        ),
+    ),
+    "work": (
+        (
+            "{He} is remembered above all for {a}.", "{His} masterpiece is {a}.",
+            "Fame came with {a} in {y}.", "{He} finished {a} in {y}.",
+            "Of all {his} labours {a} was praised most.",
+        ),
+        (
+            "What is the best known achievement of {s}?", "What brought renown to {s}?",
+            "What is {s} famous for?", "Which title made the reputation of {s}?",
+        ),
+    ),
+    "employer": (
+        (
+            "{He} served at {a} for {n} years.", "In {y} {he} joined {a}.",
+            "{a} appointed {him} in {y}.", "{He} held a post at {a} from {y}.",
+            "Most of {his} career was spent at {a}.",
+        ),
+        (
+            "Which institution employed {s}?", "Where did {s} work?",
+            "Which body gave a position to {s}?", "On whose staff was {s}?",
+        ),
+    ),
+    "patron": (
+        (
+            "{a} paid for {his} early ventures.", "{He} enjoyed the protection of {a}.",
+            "{His} debts were settled by {a}.", "A yearly pension came from {a}.",
+            "{He} owed {his} rise to the generosity of {a}.",
+        ),
+        (
+            "Who financed {s}?", "Who was the benefactor of {s}?",
+            "Whose money supported {s}?", "Who was the sponsor of {s}?",
+        ),
+    ),
+    "deathplace": (
+        (
+            "{He} died in {a} in {e}.", "{He} spent {his} last days in {a}.",
+            "{His} grave is in {a}.", "Illness carried {him} off in {a} in {e}.",
+            "{He} retired to {a} and passed away there in {e}.",
+        ),
+        (
+            "Where did {s} die?", "In which place did the life of {s} end?",
+            "What is the resting place of {s}?", "Where did death overtake {s}?",
+        ),
+    ),
+    "creator": (
+        (
+            "It is by {a}.", "It was made by {a}.", "{a} began it in {y}.",
+            "It is the work of {a}.", "It came from the hand of {a}.",
+        ),
+        (
+            "Who created {s}?", "Who is the author of {s}?",
+            "Whose imagination gave us {s}?", "Who was responsible for {s}?",
+        ),
+    ),
+    "dedicatee": (
+        (
+            "It is dedicated to {a}.", "The first page honours {a}.",
+            "It was a gift to {a}.", "It was meant as a tribute to {a}.",
+            "An inscription on it names {a}.",
+        ),
+        (
+            "In whose honour was {s} made?", "To whom was {s} offered?",
+            "Who received the dedication of {s}?", "Who was celebrated by {s}?",
+        ),
+    ),
+    "premiere": (
+        (
+            "It was first shown in {a}.", "The first audience saw it in {a}.",
+            "It was presented to the public in {a}.", "Its premiere took place in {a}.",
+            "{a} was the scene of its unveiling.",
+        ),
+        (
+            "Where did {s} have its debut?", "In which place was {s} launched?",
+            "Where could people first enjoy {s}?", "Where was the opening of {s}?",
+        ),
+    ),
+    "keeper": (
+        (
+            "It is kept at {a}.", "{a} bought the original in {y}.",
+            "The original belongs to {a}.", "Since {y} it has been in the vaults of {a}.",
+            "It passed to {a} in {y}.",
+        ),
+        (
+            "Which institution owns {s}?", "Who preserves {s}?",
+            "Where is {s} stored?", "In which collection can {s} be found?",
+        ),
+    ),
+    "hero": (
+        (
+            "At its centre stands {a}.", "It shows the life of {a}.",
+            "Its subject is the fate of {a}.", "It recalls the adventures of {a}.",
+            "The leading figure is called {a}.",
+        ),
+        (
+            "Who is the main character of {s}?", "Whose story does {s} tell?",
+            "Who is the protagonist of {s}?", "About whom is {s}?",
+        ),
+    ),
+    "river": (
+        (
+            "It lies on the {a}.", "The {a} flows past it.", "It looks down on the {a}.",
+            "The waters of the {a} reach its walls.", "A ferry crosses the {a} there.",
+        ),
+        (
+            "Which river runs by {s}?", "On what stream is {s} situated?",
+            "Which watercourse passes {s}?", "What is the name of the river near {s}?",
+        ),
+    ),
+    "founder": (
+        (
+            "It was founded by {a}.", "{a} laid the first stone.", "It owes its origin to {a}.",
+            "{a} chose the site.", "It was begun under {a}.",
+        ),
+        (
+            "Who established {s}?", "Who set up {s}?",
+            "Who was at the beginning of {s}?", "To whom does {s} trace its start?",
+        ),
+    ),
+    "twin": (
+        (
+            "It is twinned with {a}.", "It has a treaty of friendship with {a}.",
+            "Its partner abroad is {a}.", "Every summer guests come from its sister {a}.",
+            "A pact has tied it to {a} since {y}.",
+        ),
+        (
+            "With which place is {s} partnered?", "What is the counterpart of {s} overseas?",
+            "Which place is linked by agreement to {s}?", "What is the twin of {s}?",
+        ),
+    ),
+    "landmark": (
+        (
+            "Its chief sight is {a}.", "Visitors come to see {a}.", "It is dominated by {a}.",
+            "The most striking structure is {a}.", "Travellers praise {a} above all.",
+        ),
+        (
+            "What is the main attraction of {s}?", "Which building is {s} known for?",
+            "What do tourists admire in {s}?", "What is the best known edifice of {s}?",
+        ),
+    ),
+    "owner": (
+        (
+            "In {y} it was sold to {a}.", "{a} acquired it in {y}.", "It later belonged to {a}.",
+            "The deeds passed to {a} in {y}.", "{a} inherited it in {y}.",
+        ),
+        (
+            "Who was the proprietor of {s}?", "Who came to own {s}?",
+            "Into whose possession did {s} come?", "Who bought or inherited {s}?",
+        ),
+    ),
+    "holder": (
+        (
+            "The present holder is {a}, in office since {h}.",
+            "Since {h} the post has been held by {a}.",
+            "{a} was elected to it in {h}.", "{a} has filled the position since {h}.",
+            "In {h} {a} was sworn in.",
+        ),
+        (
+            "Who is the {s}?", "Who serves as {s}?",
+            "What is the name of the current {s}?", "Who now acts as {s}?",
+        ),
+    ),
+    "seat": (
+        (
+            "The official residence is {a}.", "The offices are at {a}.",
+            "Business is done in {a}.", "Petitions are received at {a}.",
+            "The seat has been {a} since {y}.",
+        ),
+        (
+            "In which building does the {s} work?", "Where are the rooms of the {s}?",
+            "Where does one find the {s}?", "What houses the {s}?",
+        ),
+    ),
+    "first": (
+        (
+            "The first to be appointed was {a}.", "{a} was the earliest to bear the title.",
+            "The line began with {a}.", "{a} opened the list of incumbents.",
+            "It was created for {a}.",
+        ),
+        (
+            "Who was the original {s}?", "Who was the first ever {s}?",
+            "Who started the series as {s}?", "Who held the role of {s} before all others?",
+        ),
+    ),
+}  # fmt: skip
+
+_PREDECESSOR = (
+    "{b} had stepped down.", "The post had been vacated by {b}.", "{b} left it after a defeat.",
+    "Before that it was in the hands of {b}.",
+)  # fmt: skip
+
+_FILLERS: dict[str, tuple[str, ...]] = {
+    "person": (
+        "A long quarrel with {b} filled the newspapers of {y}.",
+        "{b} later wrote {his} biography.",
+        "Letters to {b} survive in a private archive.",
+        "In {y} {he} crossed the mountains on foot with {b}.",
+        "{He} spoke five languages and kept bees.",
+        "A street near the old market bears {his} name.",
+        "{He} lost most of {his} papers in a fire in {y}.",
+        "{His} sister {b} managed the accounts.",
+        "{He} refused a medal in {y}.",
+    ),
+    "work": (
+        "Critics of the time compared it with the work of {b}.",
+        "A forged version by {b} came to light in {y}.",
+        "It was forbidden for some months in {y}.",
+        "{b} praised it in a newspaper.",
+        "It was restored in {y} at great cost.",
+        "An early sketch shows a different ending.",
+    ),
+    "place": (
+        "A flood in {y} destroyed the bridge.",
+        "{b} stayed there in {y} and described the climate.",
+        "The road to it was paved in {y}.",
+        "Its fair is held every autumn.",
+        "{b} wrote a song about it.",
+        "Wool, salt and timber were traded there.",
+    ),
+    "office": (
+        "The term of office is {n} years.",
+        "A reform proposed by {b} failed in {y}.",
+        "The archives were moved in {y}.",
+        "The salary has not changed since {y}.",
+        "Complaints were heard by {b} until {y}.",
+    ),
+}
+
+_OPENINGS: dict[str, tuple[str, ...]] = {
+    "person": (
+        "{name} ({year}\u2013{e}) was a {demonym} {sort}.",
+        "{name} ({year}\u2013{e}) was a {sort} from {country}.",
+        "{name}, born in {year}, was a {sort} of {country}.",
+        "{name} (born {year}, died {e}) was a {demonym} {sort}.",
+    ),
+    "work": (
+        "{name} is a {demonym} {sort} of {year}.",
+        "{name} is a {sort} from {country}, completed in {year}.",
+        "{name} is a {sort} made in {country} in {year}.",
+    ),
+    "place": (
+        "{name} is a {sort} in {country}, founded in {year}.",
+        "{name} is a {demonym} {sort} that dates from {year}.",
+        "{name}, a {sort} of {country}, was established in {year}.",
+    ),
+    "office": (
+        "The {title} is the {sort} of {name} in {country}, an office created in {year}.",
+        "The {title}, in {country}, has been the {sort} since {year}.",
+        "Since {year} the {title} has been the {demonym} {sort} of the district.",
+    ),
+}
+
+_DECADE_CUES: dict[str, tuple[str, ...]] = {
+    "person": ("born in the {d}", "whose life began in the {d}", "a child of the {d}"),
+    "work": ("dating from the {d}", "that appeared in the {d}", "of the {d}"),
+    "place": ("dating from the {d}", "founded in the {d}", "going back to the {d}"),
+}
+_COUNTRY_CUES = ("from {country}", "of {demonym} origin", "belonging to {country}")
+
+_TENS = {
+    0: "hundreds", 10: "tens", 20: "twenties", 30: "thirties", 40: "forties", 50: "fifties",
+    60: "sixties", 70: "seventies", 80: "eighties", 90: "nineties",
+}  # fmt: skip
+_CENTURIES = {17: "seventeen", 18: "eighteen", 19: "nineteen"}
+
+
+def article_sentences(
+    entity: Entity,
+    rng: random.Random,
+    names: NameMaker,
+    relations: tuple[str, ...] | None = None,
+    fillers: int = 2,
+) -> list[str]:
+    """The sentences of an article: an opening, then facts (all, or `relations`) and fillers mixed.
+
+    The text an article has after cleaning is these sentences joined by spaces.
+    """
+    slots = _slots(entity, rng)
+    body = []
+    for relation in entity.facts if relations is None else relations:
+        template = rng.choice(FACT_WORDS[relation][0])
+        sentence = _fill(template, rng, names, slots, a=entity.facts[relation])
+        if relation == "holder" and entity.predecessor:
+            before = _fill(rng.choice(_PREDECESSOR), rng, names, {**slots, "b": entity.predecessor})
+            sentence = f"{sentence} {before}"
+        body.append(sentence)
+    for template in rng.sample(_FILLERS[entity.kind], min(fillers, len(_FILLERS[entity.kind]))):
+        body.append(_fill(template, rng, names, slots))
+    rng.shuffle(body)
+    sort = rng.choice(SORT_WORDS[entity.sort][0])
+    opening = _fill(
+        rng.choice(_OPENINGS[entity.kind]), rng, names, slots,
+        sort=sort, name=entity.name, title=entity.title, year=str(entity.year),
+        country=entity.country, demonym=COUNTRIES[entity.country],
+    )  # fmt: skip
+    return [_fix_articles(opening), *body]
+
+
+def question_text(entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random) -> str:
+    """A question for one fact; `cues` are the attributes it names: "sort", "decade", "country"."""
+    if entity.kind == "office":
+        subject = f"{rng.choice(SORT_WORDS[entity.sort][1])} of {entity.name}"
+    else:
+        subject = _subject(entity, cues, rng)
+    return rng.choice(FACT_WORDS[relation][1]).format(s=subject).replace(",?", "?")
+
+
+def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:
+    phrases = {
+        "sort": rng.choice(SORT_WORDS[entity.sort][1]),
+        "decade": rng.choice(_DECADE_CUES[entity.kind]).format(d=decade_words(entity.decade, rng)),
+        "country": rng.choice(_COUNTRY_CUES).format(
+            country=entity.country, demonym=COUNTRIES[entity.country]
+        ),
+    }
+    chosen = [phrases[cue] for cue in cues]
+    rng.shuffle(chosen)
+    if not chosen:
+        return entity.name
+    if phrases["sort"] in chosen and rng.random() < 0.5:
+        chosen.remove(phrases["sort"])
+        head = f"{phrases['sort']} {entity.name}"
+        return f"{head}, {', '.join(chosen)}," if chosen else head
+    return f"{entity.name}, {', '.join(chosen)},"
+
+
+def decade_words(decade: int, rng: random.Random) -> str:
+    """ "1870s" or, as often, "eighteen-seventies"."""
+    if rng.random() < 0.5:
+        return f"{decade}s"
+    return f"{_CENTURIES[decade // 100]}-{_TENS[decade % 100]}"
+
+
+def _slots(entity: Entity, rng: random.Random) -> dict[str, str]:
+    he, his, him = {
+        "he": ("he", "his", "him"), "she": ("she", "her", "her"), "it": ("it", "its", "it"),
+    }[entity.pronoun]  # fmt: skip
+    return {
+        "he": he, "his": his, "him": him, "He": he.capitalize(), "His": his.capitalize(),
+        "e": str(entity.year + rng.randrange(45, 85)), "h": str(entity.holder_since or ""),
+        "from": str(entity.year + 19),
+    }  # fmt: skip
+
+
+def _fill(template: str, rng: random.Random, names: NameMaker, slots: dict[str, str], **more: str) -> str:
+    values = {
+        "y": str(int(slots["from"]) + rng.randrange(26)),
+        "n": rng.choice(("three", "five", "seven")),
+        **slots,
+        **more,
+    }
+    if "{b}" in template and "b" not in values:
+        values["b"] = names.person()
+    return template.format(**values)
+
+
+def _fix_articles(sentence: str) -> str:
+    """ "a" before a vowel becomes "an"."""
+    words = sentence.split(" ")
+    for i, word in enumerate(words[:-1]):
+        if word == "a" and words[i + 1][0].lower() in "aeio":
+            words[i] = "an"
+    return " ".join(words)
+
+
+def later_section(entity: Entity, rng: random.Random, names: NameMaker) -> list[str]:
+    """Sentences for a second section: bystanders and years, no fact that is asked for."""
+    templates = list(_FILLERS[entity.kind]) + list(_LATER)
+    rng.shuffle(templates)
+    slots = _slots(entity, rng)
+    return [_fill(template, rng, names, slots) for template in templates]
+
+
+_LATER = (
+    "In {y} the anniversary was kept with a dinner for ninety guests.",
+    "A plaque unveiled by {b} was stolen in {y} and never found.",
+    "The matter was discussed again in {y}, when {b} published a pamphlet.",
+    "An exhibition of {y} drew large crowds.",
+    "{b} gave a lecture on the subject.",
+)

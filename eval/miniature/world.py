@@ -1,0 +1,215 @@
+"""`python -m eval.miniature.world`: write an encyclopaedia, two snapshots of it, and questions.
+
+    dump-2016.xml.bz2  dump-2018.xml.bz2     MediaWiki XML; office holders differ
+    questions/{train,dev,test}.jsonl         the "custom" format, with gold pages
+    questions/leaders_{2016,2018}.jsonl      the same questions, answered by either snapshot
+    world.json                               seed, counts, SHA-256 of every file
+
+Articles come in groups of namesakes. A group belongs to one split as a whole: what test
+questions ask about, train questions never mention. All articles are in both dumps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import hashlib
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eval.miniature.facts import KINDS, Entity, change_holder, draw_namesakes
+from eval.miniature.names import NameMaker
+from eval.miniature.questions import ask, ask_group
+from eval.miniature.wikitext import (
+    WikiPage,
+    article_page,
+    disambiguation_page,
+    dump_lines,
+    redirect_page,
+)
+
+# kind -> share of the articles, namesakes to a name. The numbers are chosen so that frozen MiniLM
+# finds the passage of 50-80% of the test questions among its first five (docs/mini-bart.md).
+SHARES = {"person": 0.58, "work": 0.18, "place": 0.10, "office": 0.14}
+NAMESAKES = {"person": 20, "work": 14, "place": 8, "office": 4}
+NEAR_DUPLICATES = 0.15  # share of groups whose name is one letter away from another group's
+LONG_ARTICLES = 0.10
+CHANGED_OFFICES = 0.8
+SPLITS = {"train": 0.55, "dev": 0.07, "test": 0.38}
+TEST_QUESTIONS = 600  # at least; also what small worlds ask more facts per entity for
+FIRST_PAGE_ID = 101
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    seed: int
+    groups: list[tuple[str, list[Entity]]]  # (split, namesakes); split "leaders" for changed offices
+    changed: dict[int, Entity]  # page id -> the office in 2018
+    questions: dict[str, list[dict]] = field(default_factory=dict)
+
+    @property
+    def entities(self) -> list[Entity]:
+        return [entity for _, group in self.groups for entity in group]
+
+
+def build_world(articles: int = 3000, seed: int = 0) -> World:
+    """The world of a seed: the same for the same arguments on every machine."""
+    if articles < 200:
+        raise ValueError(f"articles={articles}: a world needs at least 200")
+    rng = random.Random(f"{seed}:world")
+    names = NameMaker(random.Random(f"{seed}:names"))
+    groups = _draw_groups(articles, rng, names)
+    page_ids = list(range(FIRST_PAGE_ID, FIRST_PAGE_ID + articles))
+    rng.shuffle(page_ids)
+    numbers = iter(page_ids)
+    groups = [[replace(e, page_id=next(numbers)) for e in group] for group in groups]
+    split_groups = _split(groups, rng)
+    changed = {
+        entity.page_id: change_holder(entity, rng, names)
+        for split, group in split_groups
+        if split == "leaders"
+        for entity in group
+    }
+    world = World(seed, split_groups, changed)
+    world.questions.update(_questions(world, rng))
+    return world
+
+
+def _draw_groups(articles: int, rng: random.Random, names: NameMaker) -> list[list[Entity]]:
+    groups: list[list[Entity]] = []
+    for kind in KINDS:
+        left = round(articles * SHARES[kind])
+        if kind == KINDS[-1]:
+            left = articles - sum(map(len, groups))
+        earlier: list[str] = []
+        while left > 0:
+            name = None
+            if earlier and rng.random() < NEAR_DUPLICATES:
+                name = names.near(rng.choice(earlier))
+            group = draw_namesakes(kind, min(left, NAMESAKES[kind]), rng, names, name)
+            groups.append(group)
+            earlier.append(group[0].name)
+            left -= len(group)
+    return groups
+
+
+def _split(
+    groups: list[list[Entity]], rng: random.Random
+) -> list[tuple[str, list[Entity]]]:
+    """A split for every group, in the wanted proportion within every kind."""
+    out = []
+    for kind in KINDS:
+        own = [group for group in groups if group[0].kind == kind]
+        rng.shuffle(own)
+        if kind == "office":
+            n_changed = round(len(own) * CHANGED_OFFICES)
+            out += [("leaders", group) for group in own[:n_changed]]
+            own = own[n_changed:]
+        n_test, n_dev = round(len(own) * SPLITS["test"]), max(1, round(len(own) * SPLITS["dev"]))
+        for i, group in enumerate(own):
+            split = "test" if i < n_test else "dev" if i < n_test + n_dev else "train"
+            out.append((split, group))
+    return out
+
+
+def _questions(world: World, rng: random.Random) -> dict[str, list[dict]]:
+    rows: dict[str, list[dict]] = {}
+    for split in SPLITS:
+        own = [group for name, group in world.groups if name == split]
+        n_entities = sum(map(len, own))
+        per_entity = 4 if split == "train" else max(1, -(-TEST_QUESTIONS // n_entities))
+        if split == "dev":
+            per_entity = 2
+        asked = [row for group in own for row in ask_group(group, per_entity, rng, split)]
+        rng.shuffle(asked)
+        rows[split] = asked
+    rows["leaders_2016"], rows["leaders_2018"] = [], []
+    for split, group in world.groups:
+        if split == "leaders":
+            for entity in group:
+                row = ask(entity, "holder", group, rng, f"leader-{entity.page_id}")
+                later = world.changed[entity.page_id].facts["holder"]
+                rows["leaders_2016"].append(row)
+                rows["leaders_2018"].append({**row, "answers": [later]})
+    return rows
+
+
+def snapshot(world: World, year: int) -> list[WikiPage]:
+    """The pages of 2016 or 2018 in order of page id."""
+    rng = random.Random(f"{world.seed}:pages")
+    pages = []
+    extra_id = FIRST_PAGE_ID + len(world.entities)
+    for _, group in world.groups:
+        for entity in group:
+            long = rng.random() < LONG_ARTICLES
+            now = world.changed.get(entity.page_id, entity) if year >= 2018 else entity
+            pages.append(article_page(now, world.seed, long=long))
+            if entity.kind == "person" and rng.random() < 0.1:
+                given, family = entity.name.split(" ")
+                alias = f"{family}, {given} ({entity.year})"
+                pages.append(redirect_page(extra_id, alias, entity.title))
+                extra_id += 1
+        if len(group) > 1 and group[0].kind != "office":
+            pages.append(disambiguation_page(extra_id, group))
+            extra_id += 1
+            pages.append(
+                WikiPage(extra_id, f"Talk:{group[0].name}", "Which of them is it? ~~~~", namespace=1)
+            )
+            extra_id += 1
+    pages.append(WikiPage(extra_id, "Template:Reflist", "<references />", namespace=10))
+    return sorted(pages, key=lambda page: page.page_id)
+
+
+def write_world(world: World, output: Path) -> dict:
+    """Write both dumps, the questions and `world.json`; returns what `world.json` says."""
+    if output.exists() and any(output.iterdir()):
+        raise FileExistsError(f"{output} is not empty; give a new directory")
+    (output / "questions").mkdir(parents=True, exist_ok=True)
+    hashes = {}
+    for year in (2016, 2018):
+        lines = dump_lines(snapshot(world, year), "Miniature", f"{year}-12-20T00:00:00Z")
+        path = output / f"dump-{year}.xml.bz2"
+        path.write_bytes(bz2.compress("".join(lines).encode()))
+        hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for name, rows in world.questions.items():
+        path = output / "questions" / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        hashes[f"questions/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    about = {
+        "seed": world.seed,
+        "articles": len(world.entities),
+        "kinds": dict(Counter(entity.kind for entity in world.entities)),
+        "entities_by_split": dict(Counter(s for s, group in world.groups for _ in group)),
+        "questions": {name: len(rows) for name, rows in world.questions.items()},
+        "sha256": hashes,
+    }
+    (output / "world.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return about
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m eval.miniature.world", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--output", type=Path, required=True, help="a new directory")
+    parser.add_argument("--articles", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    try:
+        about = write_world(build_world(args.articles, args.seed), args.output)
+    except (ValueError, FileExistsError) as error:
+        print(f"error: {error}")
+        return 2
+    counts = ", ".join(f"{name} {n}" for name, n in about["questions"].items())
+    print(f"{about['articles']} articles; questions: {counts}")
+    print(
+        f"world written to {args.output}; next: python -m beam_jobs.split "
+        f"--input {args.output}/dump-2016.xml.bz2 --output PASSAGES"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
