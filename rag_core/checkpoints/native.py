@@ -1,0 +1,68 @@
+"""The native layout: `checkpoint.json`, `question_encoder/`, `generator/`, each with weights and tokenizer.
+
+`checkpoint.json` is written last: a directory without it is a save that was cut short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rag_core import files
+from rag_core.checkpoints.store import MARKER
+from rag_core.errors import DataError
+from rag_core.models.context import ContextFormat
+from rag_core.models.generator import load_generator
+from rag_core.models.rag_model import KINDS, RagModel
+
+FORMAT = 1
+
+
+def save_native(model: RagModel, directory: str) -> None:
+    """Write the parts, then the marker."""
+    model.generator.save(files.join(directory, "generator"))
+    if model.question_encoder is not None:
+        model.question_encoder.save_pretrained(files.join(directory, "question_encoder"))
+    files.write_json(
+        files.join(directory, MARKER),
+        {
+            "format": FORMAT,
+            "kind": model.kind,
+            "n_docs": model.n_docs,
+            "target_layout": model.target_layout.to_json(),
+            "context_format": asdict(model.context_format),
+            "has_question_encoder": model.question_encoder is not None,
+            "info": model.info,
+        },
+    )
+
+
+def load_native(directory: str, kind: str | None = None) -> RagModel:
+    """Read a native checkpoint in eval mode; `kind` overrides the recorded one."""
+    meta = files.read_json(files.join(directory, MARKER))
+    if meta.get("format") != FORMAT:
+        raise DataError(f"{directory}: checkpoint format {meta.get('format')!r}; this version reads {FORMAT}")
+    kind = checked_kind(meta["kind"], kind, directory)
+    encoder = None
+    if meta["has_question_encoder"]:
+        from rag_core.encoders import load_encoder
+
+        encoder = load_encoder(files.join(directory, "question_encoder"))
+    return RagModel(
+        load_generator(files.join(directory, "generator")),
+        encoder,
+        kind=kind,
+        n_docs=meta["n_docs"],
+        context_format=ContextFormat(**meta["context_format"]),
+        info=meta["info"],
+    ).eval()
+
+
+def checked_kind(recorded: str, asked: str | None, where: str) -> str:
+    """The kind to use; a closed-book generator has no other, and no RAG checkpoint becomes one."""
+    if asked is None or asked == recorded:
+        return recorded
+    if asked not in KINDS:
+        raise ValueError(f"kind {asked!r}; right: {', '.join(KINDS)}")
+    if "closed_book" in (recorded, asked):
+        raise ValueError(f"{where}: a {recorded} checkpoint cannot be used as {asked}")
+    return asked

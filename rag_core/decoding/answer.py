@@ -1,0 +1,123 @@
+"""From questions and their passages to predictions: the pure function behind `beam_jobs.generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from rag_core.decoding.config import DecodingConfig
+from rag_core.decoding.hypothesis import Hypothesis, Prediction
+from rag_core.models.context import ContextBuilder, pad_rows
+from rag_core.models.rag_model import RagModel
+from rag_core.schemas import Passage, Question
+
+TOKENS_PER_BATCH = 24_000  # context tokens decoded at once; larger batches only leave the CPU's caches
+
+
+def answer_questions(
+    model: RagModel,
+    questions: Sequence[Question],
+    passages_per_question: Sequence[Sequence[Passage]],
+    doc_scores: Sequence[Sequence[float]],
+    config: DecodingConfig,
+    *,
+    builder: ContextBuilder | None = None,
+) -> list[Prediction]:
+    """Predictions in the questions' order. Questions may have any number of passages, none included.
+
+    A question without passages gets status `no_passages` (closed-book models need none and ignore
+    passages). Give the same `builder` to every call: it keeps the passages' tokens.
+    """
+    if not len(questions) == len(passages_per_question) == len(doc_scores):
+        raise ValueError(
+            f"{len(questions)} questions, {len(passages_per_question)} lists of passages and "
+            f"{len(doc_scores)} lists of scores; right: one of each per question"
+        )
+    if builder is None:
+        if model.generator.tokenizer is None:
+            raise ValueError("the generator has no tokenizer; answering text needs one")
+        builder = ContextBuilder(model.generator.tokenizer, model.context_format)
+    closed = model.kind == "closed_book"
+    predictions: list[Prediction | None] = [None] * len(questions)
+    work: list[tuple[int, list[list[int]]]] = []
+    for i, (question, passages, scores) in enumerate(zip(questions, passages_per_question, doc_scores)):
+        if len(passages) != len(scores):
+            raise ValueError(
+                f"question {question.question_id!r}: {len(passages)} passages but {len(scores)} scores"
+            )
+        if closed:
+            work.append((i, [builder.closed_book(question.question)]))
+        elif passages:
+            work.append((i, builder.build(passages, question.question)))
+        else:
+            predictions[i] = Prediction(question.question_id, "no_passages")
+    for batch in _batches(work):
+        scores = [[0.0] if closed else doc_scores[i] for i, _ in batch]
+        hypotheses = model.decode(*_tensors(batch, scores, model), config)
+        for (i, _), found, prior in zip(batch, hypotheses, scores):
+            passages = [] if closed else passages_per_question[i]
+            predictions[i] = _prediction(model, questions[i], passages, prior, found)
+    return predictions  # type: ignore[return-value]
+
+
+def _batches(work: list[tuple[int, list[list[int]]]]) -> list[list[tuple[int, list[list[int]]]]]:
+    """Questions of similar length together, each batch under the token budget."""
+    order = sorted(work, key=lambda w: (max(map(len, w[1])), w[0]))
+    batches: list[list[tuple[int, list[list[int]]]]] = []
+    rows = 0
+    for item in order:
+        rows += len(item[1])
+        if not batches or rows * max(map(len, item[1])) > TOKENS_PER_BATCH:
+            batches.append([])
+            rows = len(item[1])
+        batches[-1].append(item)
+    return batches
+
+
+def _tensors(batch, scores, model: RagModel) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    B, K = len(batch), max(len(rows) for _, rows in batch)
+    ids_NS, mask_NS = pad_rows([r for _, rows in batch for r in rows], model.target_layout.pad)
+    S = ids_NS.shape[1]
+    ids_BKS = torch.full((B, K, S), model.target_layout.pad, dtype=torch.long)
+    mask_BKS = torch.zeros((B, K, S), dtype=torch.long)
+    scores_BK = torch.full((B, K), -torch.inf)
+    at = 0
+    for b, (_, rows) in enumerate(batch):
+        ids_BKS[b, : len(rows)] = ids_NS[at : at + len(rows)]
+        mask_BKS[b, : len(rows)] = mask_NS[at : at + len(rows)]
+        scores_BK[b, : len(rows)] = torch.tensor(scores[b], dtype=torch.float32)
+        at += len(rows)
+    device = model.device
+    return ids_BKS.to(device), mask_BKS.to(device), scores_BK.to(device)
+
+
+def _prediction(
+    model: RagModel,
+    question: Question,
+    passages: Sequence[Passage],
+    scores: Sequence[float],
+    found: list[Hypothesis],
+) -> Prediction:
+    tokenizer, layout = model.generator.tokenizer, model.target_layout
+    best = found[0]
+    prior = torch.log_softmax(torch.tensor(scores, dtype=torch.float32), dim=0).exp()
+    posterior, per_token = best.doc_posterior[..., : len(passages)], None
+    text_ids = layout.text_ids(best.token_ids)
+    if model.kind == "token":
+        posterior = posterior[[i - 1 for i in layout.text_positions(best.token_ids)]]
+        per_token = tuple(tuple(p) for p in posterior.tolist())
+        # For the whole answer: the mean over its tokens of the per-token posterior.
+        posterior = posterior.mean(dim=0) if text_ids else prior
+    return Prediction(
+        question_id=question.question_id,
+        status="ok",
+        prediction=tokenizer.decode(text_ids),
+        log_prob=best.log_prob,
+        candidates=tuple((tokenizer.decode(layout.text_ids(h.token_ids)), h.log_prob) for h in found),
+        passage_ids=tuple(p.passage_id for p in passages),
+        doc_prior=tuple(prior.tolist()) if passages else (),
+        doc_posterior=tuple(posterior.tolist()) if passages else (),
+        tokens=tuple(tokenizer.tokens(text_ids)),
+        token_posterior=per_token,
+    )
