@@ -73,9 +73,20 @@ class RowDigest:
 
     def hexdigest(self) -> str:
         """64 hexadecimal digits for all rows so far, the schema included."""
-        parts = [f"{field.name}:{field.type}" for field in self._schema]
+        parts = [f"{field.name}:{_kind(field.type)}" for field in self._schema]
         parts += [f"{name}={self._streams[name].hexdigest()}" for name in sorted(self._streams)]
         return hashlib.sha256("\n".join([*parts, str(self.rows)]).encode()).hexdigest()
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A type as the digest sees it: what Parquet may rename or relax on the way (list items) left out."""
+    if pa.types.is_struct(kind):
+        return "{" + ",".join(f"{field.name}:{_kind(field.type)}" for field in kind) + "}"
+    if pa.types.is_fixed_size_list(kind):
+        return f"[{_kind(kind.value_type)}*{kind.list_size}]"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"[{_kind(kind.value_type)}]"
+    return str(kind)
 
 
 def _string_bytes(array: pa.Array) -> memoryview | bytes:

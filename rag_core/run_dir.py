@@ -75,6 +75,11 @@ def read_manifest(directory: str) -> dict[str, Any]:
     raise NoManifestError(f"{directory}: no {MANIFEST}: {state}; start its job again and let it finish")
 
 
+def run_input(manifest: dict[str, Any]) -> dict[str, Any]:
+    """How a finished run enters the fingerprint of a run that reads it: by its rows alone."""
+    return {k: manifest[k] for k in ("job", "content_digest")}
+
+
 @dataclass
 class RunDir:
     """A run being written, made by `claim`: what `_run.json` holds, and the heartbeat."""

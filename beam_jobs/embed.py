@@ -1,0 +1,91 @@
+"""Embed passages with a frozen passage encoder.
+
+python -m beam_jobs.embed --passages passages/ --encoder minilm --output embeddings/
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+
+from beam_jobs.handlers import shared_encoder
+from beam_jobs.options import job_parser, run_job
+from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.embed_passages import EmbedWorker
+from rag_core import files
+from rag_core.errors import DataError
+from rag_core.parts import Part
+from rag_core.run_dir import run_input
+from rag_core.stages import part_urls, stage_manifest
+
+LOGIC_VERSION = 1
+
+DESCRIPTION = """Embed passages: one vector a passage, in the order of the passages.
+
+--encoder: minilm (built in), a directory saved by transformers or by this suite, gs:// or s3://, or a
+hub id of the form org/name."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = job_parser("embed", DESCRIPTION)
+    p.add_argument("--passages", required=True, metavar="DIR", help="run directory of beam_jobs.split")
+    p.add_argument("--encoder", required=True, metavar="NAME|DIR|URL", help="passage encoder")
+    p.add_argument(
+        "--dtype", choices=("float32", "float16"), default="float32", help="numbers in the Parquet"
+    )
+    p.add_argument(
+        "--compute", choices=("fp32", "bf16", "int8"), default="fp32", help="numbers in the products"
+    )
+    return p
+
+
+def make_plan(args: argparse.Namespace) -> StagePlan:
+    encoder = shared_encoder(args.encoder, args.compute)
+    manifest = stage_manifest(args.passages, "split")
+    if not manifest["rows"]:
+        raise DataError(f"{args.passages}: no passages")
+    about = {
+        "name": args.encoder,
+        "fingerprint": encoder.fingerprint,
+        "fits_passage_encoder": encoder.fits_passage_encoder,
+        "score_scale": encoder.score_scale,
+        "max_length": encoder.max_length,
+        "dim": encoder.dim,
+    }
+    return StagePlan(
+        job="embed",
+        logic_version=LOGIC_VERSION,
+        inputs={"passages": run_input(manifest)},
+        models={"encoder": encoder.fingerprint},
+        options={"dtype": args.dtype, "compute": args.compute},
+        parts=row_group_parts(args.passages),
+        worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim),
+        unit="passages",
+        next_step=f"python -m beam_jobs.index --embeddings {args.output} --kind flat --output INDEX",
+        extra={"encoder": about},
+    )
+
+
+def row_group_parts(directory: str) -> list[Part]:
+    """One part a row group of the passages: cut by the input, never by the number of workers."""
+    sources: list[dict] = []
+    for url in part_urls(directory):
+        with files.open_input(url) as stream:
+            groups = pq.ParquetFile(stream).metadata
+            sources += [
+                {"url": url, "row_groups": [g]}
+                for g in range(groups.num_row_groups)
+                if groups.row_group(g).num_rows
+            ]
+    return [Part(i, source) for i, source in enumerate(sources)]
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the job; see `--help`."""
+    return run_stage(parser(), make_plan, argv)
+
+
+if __name__ == "__main__":
+    run_job(run)

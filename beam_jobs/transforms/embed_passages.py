@@ -1,0 +1,105 @@
+"""What embed does with a part: passages in, vectors out; a passage that cannot be embedded goes to the dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beam_jobs.handlers import shared_encoder
+from rag_core.parts import PartLog
+from rag_core.schemas import Passage, embeddings_schema
+from rag_core.stages import read_part
+
+
+@dataclass(frozen=True)
+class EmbedWorker:
+    """`PartWorker` of the embed job. `encoder` is a name; the model is loaded once per process."""
+
+    encoder: str
+    compute: str
+    dtype: str
+    dim: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return embeddings_schema(self.dim, self.dtype)
+
+    def setup(self) -> None:
+        shared_encoder(self.encoder, self.compute)
+
+    def rows(self, source: dict[str, Any], log: PartLog) -> Iterator[pa.RecordBatch]:
+        encoder = shared_encoder(self.encoder, self.compute)
+        table = pa.Table.from_batches(
+            read_part(
+                source["url"],
+                ["passage_id", "title", "text", "content_hash"],
+                row_groups=source["row_groups"],
+            )
+        )
+        passages = [Passage(**row) for row in table.select(["passage_id", "title", "text"]).to_pylist()]
+        log.read += len(passages)
+        cut_before = encoder.n_truncated
+        vectors_ND, faults = embed_passages(encoder, passages)
+        log.stats["truncated"] += encoder.n_truncated - cut_before
+        for row, reason in sorted(faults.items()):
+            log.reject(passages[row].passage_id, reason)
+        good = [row for row in range(len(passages)) if row not in faults]
+        log.written += len(good)
+        table = table.take(good)
+        numbers = pa.array(vectors_ND[good].astype(self.dtype).reshape(-1))
+        item = self.schema.field("vector").type
+        columns = [
+            table["passage_id"].combine_chunks(),
+            table["content_hash"].combine_chunks(),
+            pa.FixedSizeListArray.from_arrays(numbers, type=item),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def embed_passages(encoder: Any, passages: Sequence[Passage]) -> tuple[np.ndarray, dict[int, str]]:
+    """Vectors [N, D] float32 of passages, and the rows that have none, with the reason.
+
+    A row is at fault when its vector holds NaN or Inf ("not_finite"), is zero ("zero_vector"), or when
+    the encoder raises on it ("encoder_error: …"), which is found by halving. The other rows keep the
+    vectors they would have had.
+    """
+    vectors_ND = np.zeros((len(passages), encoder.dim), np.float32)
+    faults: dict[int, str] = {}
+    _embed_rows(encoder, passages, list(range(len(passages))), vectors_ND, faults)
+    return vectors_ND, faults
+
+
+def _embed_rows(
+    encoder: Any, passages: Sequence[Passage], rows: list[int], vectors_ND: np.ndarray, faults: dict[int, str]
+) -> None:
+    from rag_core.encoders import NonFiniteVectorError
+
+    if not rows:
+        return
+    chosen = [passages[row] for row in rows]
+    try:
+        vectors = encoder.encode_passages(
+            [p.title for p in chosen], [p.text for p in chosen], ids=[p.passage_id for p in chosen]
+        )
+    except NonFiniteVectorError as error:
+        bad = {rows[i] for i in error.rows}
+        faults.update(dict.fromkeys(bad, "not_finite"))
+        _embed_rows(encoder, passages, [row for row in rows if row not in bad], vectors_ND, faults)
+        return
+    except (ValueError, IndexError, RuntimeError) as error:
+        if isinstance(error, MemoryError) or "out of memory" in str(error):
+            raise
+        if len(rows) == 1:
+            faults[rows[0]] = f"encoder_error: {type(error).__name__}"
+            return
+        half = len(rows) // 2
+        _embed_rows(encoder, passages, rows[:half], vectors_ND, faults)
+        _embed_rows(encoder, passages, rows[half:], vectors_ND, faults)
+        return
+    vectors_ND[rows] = vectors
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    faults.update({rows[i]: "zero_vector" for i in zero})

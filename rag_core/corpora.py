@@ -1,0 +1,172 @@
+"""Corpora that are not Wikipedia dumps: rows that are passages already, and folders of text.
+
+* `tsv`: DPR's layout, `id, text, title`, with or without its header, plain or `.gz`.
+* `jsonl`: objects with `id` or `passage_id` (or `_id`), `title`, `text` (or `contents`).
+* `parquet`: columns `passage_id` or `id`, `title`, `text`.
+* `text`: `.txt` and `.md` files; one article each, its title the file's name; cut like Wikipedia.
+
+Rows keep their ids and are never cut. Lines end at `\\n` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow.parquet as pq
+
+from rag_core import files
+from rag_core.errors import DataError
+from rag_core.parts import PartLog
+from rag_core.schemas import Passage
+
+ID_NAMES = ("passage_id", "id", "_id")
+TEXT_NAMES = ("text", "contents")
+
+
+def read_tsv(url: str, log: PartLog) -> Iterator[Passage]:
+    """Passages of a TSV in DPR's layout.
+
+    A field is unquoted only when it is quoted as the csv dialect quotes: a quote at both ends and
+    every quote between them doubled. Any other quote is a character of the text, so that one
+    unbalanced quote never swallows the rows behind it. Rejects, with line number: another number of
+    columns, an empty id, an id seen twice in the file, bytes that are not UTF-8.
+    """
+    seen: set[str] = set()
+    for number, line in _lines(url, log):
+        fields = [_unquote(field) for field in line.split("\t")]
+        if number == 1 and [f.lower() for f in fields[:3]] == ["id", "text", "title"]:
+            continue
+        log.read += 1
+        if len(fields) != 3:
+            log.reject(f"{url}:{number}", "columns", f"{len(fields)} columns, expected id, text, title")
+            continue
+        passage_id, text, title = fields
+        if passage := _checked(url, number, passage_id, title, text, seen, log):
+            yield passage
+
+
+def read_jsonl(url: str, log: PartLog) -> Iterator[Passage]:
+    """Passages of a JSON-lines file. Rejects, with line number: no JSON object, a missing or repeated id."""
+    seen: set[str] = set()
+    for number, line in _lines(url, log):
+        if not line.strip():
+            continue
+        log.read += 1
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            log.reject(f"{url}:{number}", "json", str(error))
+            continue
+        if not isinstance(row, dict):
+            log.reject(f"{url}:{number}", "json", f"a {type(row).__name__}, expected an object")
+            continue
+        passage_id, text = _first(row, ID_NAMES), _first(row, TEXT_NAMES)
+        if passage := _checked(url, number, passage_id, row.get("title"), text, seen, log):
+            yield passage
+
+
+def read_parquet(url: str, log: PartLog) -> Iterator[Passage]:
+    """Passages of a Parquet file. Raises DataError when a column is missing or the file is unreadable."""
+    seen: set[str] = set()
+    number = 0
+    with files.open_input(url) as stream:
+        try:
+            parquet = pq.ParquetFile(stream)
+        except Exception as error:
+            raise DataError(f"{url}: not readable as Parquet: {error}") from error
+        names = parquet.schema_arrow.names
+        id_name = next((n for n in ID_NAMES if n in names), None)
+        text_name = next((n for n in TEXT_NAMES if n in names), None)
+        if id_name is None or text_name is None:
+            raise DataError(f"{url}: columns {names}; expected passage_id, title, text")
+        wanted = [id_name, text_name] + (["title"] if "title" in names else [])
+        for batch in parquet.iter_batches(2048, columns=wanted):
+            for row in batch.to_pylist():
+                number += 1
+                log.read += 1
+                title = row.get("title")
+                if passage := _checked(url, number, row[id_name], title, row[text_name], seen, log):
+                    yield passage
+
+
+READERS = {"tsv": read_tsv, "jsonl": read_jsonl, "parquet": read_parquet}
+
+
+def read_text_file(url: str) -> tuple[str, str]:
+    """Title (the file's name without its ending) and text of a `.txt` or `.md` file."""
+    try:
+        text = files.read_bytes(url).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{url}: not UTF-8 at byte {error.start}") from error
+    return files.base_name(url).rsplit(".", 1)[0].replace("_", " "), text
+
+
+def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((row[n] for n in names if row.get(n) is not None), None)
+
+
+def _checked(
+    url: str, number: int, passage_id: Any, title: Any, text: Any, seen: set[str], log: PartLog
+) -> Passage | None:
+    """The passage, or None after sending it to the dead letters (or counting it as skipped)."""
+    record = f"{url}:{number}"
+    if isinstance(passage_id, int):
+        passage_id = str(passage_id)
+    title = "" if title is None else title
+    if not isinstance(passage_id, str) or not passage_id:
+        log.reject(record, "no_id", f"id {passage_id!r}")
+    elif not isinstance(text, str) or not isinstance(title, str):
+        log.reject(
+            record, "no_text", f"id {passage_id}: text {type(text).__name__}, title {type(title).__name__}"
+        )
+    elif passage_id in seen:
+        log.reject(record, "repeated_id", f"id {passage_id}")
+    elif not text.strip():
+        log.skipped["empty"] += 1
+    else:
+        seen.add(passage_id)
+        return Passage(passage_id, _valid(title), _valid(text))
+    return None
+
+
+def _valid(text: str) -> str:
+    """Text that UTF-8 can hold: a lone surrogate (JSON can spell one) becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _lines(url: str, log: PartLog) -> Iterator[tuple[int, str]]:
+    with _open(url) as stream:
+        number = 0
+        try:
+            for number, data in enumerate(stream, 1):
+                try:
+                    line = data.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    log.read += 1
+                    log.reject(f"{url}:{number}", "not_utf8", str(error))
+                    continue
+                yield number, line.rstrip("\n").removesuffix("\r")
+        except (EOFError, OSError) as error:
+            raise DataError(f"{url}: broken after line {number}: {error}") from error
+
+
+@contextlib.contextmanager
+def _open(url: str) -> Iterator[BinaryIO]:
+    with files.open_input(url) as stream:
+        if url.endswith(".gz"):
+            with gzip.open(stream) as unpacked:
+                yield io.BufferedReader(unpacked)
+        else:
+            yield stream
+
+
+def _unquote(field: str) -> str:
+    if len(field) < 2 or field[0] != '"' or field[-1] != '"':
+        return field
+    inner = field[1:-1]
+    return field if '"' in inner.replace('""', "") else inner.replace('""', '"')
