@@ -1,0 +1,1 @@
+"""Evaluation: metrics, scoring whole runs, comparing them, and the miniature world."""

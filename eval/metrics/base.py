@@ -1,0 +1,118 @@
+"""What a metric is: integer statistics per example → one value over a set.
+
+    MeanMetric     the mean of a value per example (exact match, F1, ROUGE-L)
+    PooledMetric   a function of the statistics' sums (BLEU, FEVER F1)
+
+Statistics are tuples of integers, so that sums over any partition, in any order, are the same; a mean
+of fractions is an exact sum rounded once (`math.fsum`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+Statistics = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric's value over a set.
+
+    `value` lies in [0, 1] (log-probabilities apart) and is None where it is undefined (0/0).
+    `per_example` has one number per example, None where the metric leaves the example out. `n` examples
+    were scored, `n_missing` of them had no prediction and count as wrong. `details` are further numbers
+    of the same count (distinct and total n-grams, the accuracies at each k, …).
+    """
+
+    value: float | None
+    per_example: list[float | None]
+    n: int
+    n_missing: int
+    signature: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Metric:
+    """Base of all metrics; see `MeanMetric` and `PooledMetric`.
+
+    `takes` says what an example is: "answer" (a text and reference texts), "ranking" (ids or hits, best
+    first), "fever" and "kilt" (rows of those tasks' files), "number" (a value of the run itself).
+    """
+
+    name: str
+    takes: ClassVar[str] = "answer"
+    needs_references: ClassVar[bool] = True
+    binary: ClassVar[bool] = False
+    """Each example is 0 or 1: intervals by Wilson."""
+    width: ClassVar[int] = 1
+    """Integers per example."""
+    options: ClassVar[str] = ""
+    """How the value comes about, `key:value` joined by `|`: the signature's middle."""
+    version: ClassVar[int] = 1
+    """Raised when the metric's values change."""
+
+    def statistics(self, prediction: Any, references: Any) -> Statistics | None:
+        """The integers of one example; None when the metric leaves it out by definition."""
+        raise NotImplementedError
+
+    def missing(self, references: Any) -> Statistics | None:
+        """The integers of an example without a prediction: counted, and wrong."""
+        return (0,) * self.width
+
+    def example(self, statistics: Statistics) -> float:
+        """The value of one example by itself."""
+        raise NotImplementedError
+
+    def total(self, rows: Sequence[Statistics]) -> float | None:
+        """The value over the examples that are scored."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        return "|".join(part for part in (self.name, self.options, f"v:{self.version}") if part)
+
+
+class MeanMetric(Metric):
+    """The mean of `example` over the examples; undefined (None) over none."""
+
+    def total(self, rows: Sequence[Statistics]) -> float | None:
+        return mean(self.example(row) for row in rows)
+
+
+class BinaryMetric(MeanMetric):
+    """A mean of zeros and ones: one integer per example."""
+
+    binary = True
+
+    def example(self, statistics: Statistics) -> float:
+        return float(statistics[0])
+
+
+class PooledMetric(Metric):
+    """A function of the sums of the statistics."""
+
+    def example(self, statistics: Statistics) -> float:
+        """A corpus of one."""
+        return self.score(statistics) or 0.0
+
+    def total(self, rows: Sequence[Statistics]) -> float | None:
+        return self.score([sum(column) for column in zip(*rows)] if rows else [0] * self.width)
+
+    def score(self, sums: Sequence[int]) -> float | None:
+        raise NotImplementedError
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Exact sum, rounded once, over the count; None over nothing."""
+    values = list(values)
+    return math.fsum(values) / len(values) if values else None
+
+
+def is_missing(prediction: Any) -> bool:
+    """None, NaN and pandas' NA are no prediction; an empty text is one."""
+    if prediction is None or type(prediction).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(prediction, float) and math.isnan(prediction)

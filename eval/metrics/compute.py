@@ -1,0 +1,124 @@
+"""`compute`: a metric by name over predictions and references in memory; and the table of names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eval.metrics.base import Metric, Score, is_missing
+
+# name: (module, class, options). `{k}` in a name is a number.
+METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "exact_match": ("exact_match", "ExactMatch", {}),
+    "f1": ("f1", "F1", {}),
+    "top_k_accuracy": ("top_k_accuracy", "TopKAccuracy", {}),
+}
+
+
+def get_metric(name: str, **options: Any) -> Metric:
+    """The metric of a name. `top_5_accuracy` is `top_k_accuracy` with k=5, and so for `recall_at_5`.
+
+    Raises ValueError for a name that is none, or for options the metric does not have.
+    """
+    family, k = name, re.search(r"(?<=_)\d+(?=_accuracy$|$)", name)
+    if name not in METRICS and k:
+        family = f"{name[: k.start()]}k{name[k.end() :]}"
+        options = {"k": int(k.group()), **options}
+    if family not in METRICS:
+        raise ValueError(f"unknown metric {name!r}; metrics: {', '.join(METRICS)}")
+    module, kind, fixed = METRICS[family]
+    metric = getattr(importlib.import_module(f"eval.metrics.{module}"), kind)
+    try:
+        return metric(**fixed, **options)
+    except TypeError as error:
+        raise ValueError(f"metric {name}: {error}") from None
+
+
+def compute(name: str, predictions: Any, references: Any = None, **options: Any) -> Score:
+    """Score predictions against references.
+
+    `predictions` and `references` are sequences of equal length, or mappings joined by id (integers and
+    their texts are the same id). A reference is a text or a list of texts; for rankings, FEVER and
+    KILT see the metric. A prediction that is None or NaN is missing: it counts, as wrong, and is
+    reported in `n_missing`. Raises ValueError on empty input, on unequal lengths, on unknown ids and
+    on an example without references.
+    """
+    metric = get_metric(name, **options)
+    predictions, references = _paired(metric, predictions, references)
+    rows: list[tuple[int, ...] | None] = []
+    n_missing = 0
+    for index, (prediction, reference) in enumerate(zip(predictions, references)):
+        try:
+            if is_missing(prediction):
+                row = metric.missing(_checked(metric, reference))
+                n_missing += row is not None
+            else:
+                row = metric.statistics(_text(metric, prediction), _checked(metric, reference))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{name}, example {index}: {error}") from None
+        rows.append(row)
+    return finish(metric, rows, n_missing)
+
+
+def finish(metric: Metric, rows: Sequence[tuple[int, ...] | None], n_missing: int) -> Score:
+    """The score of rows of statistics; None rows are left out."""
+    scored = [row for row in rows if row is not None]
+    per_example = [None if row is None else metric.example(row) for row in rows]
+    return Score(metric.total(scored), per_example, len(scored), n_missing, metric.signature)
+
+
+def _paired(metric: Metric, predictions: Any, references: Any) -> tuple[list, list]:
+    if isinstance(predictions, Mapping) and isinstance(references, Mapping):
+        return _joined(metric, predictions, references)
+    if isinstance(predictions, str) or isinstance(references, str):
+        raise ValueError(f"{metric.name}: expected a sequence of examples, found one text")
+    predictions = list(predictions)
+    if references is None and not metric.needs_references:
+        references = [None] * len(predictions)
+    references = list(references) if references is not None else []
+    if len(predictions) != len(references):
+        hint = ""
+        if references and all(len(r) == len(predictions) for r in references if isinstance(r, list)):
+            hint = "; references are given per example, not per reference stream: transpose them"
+        raise ValueError(
+            f"{metric.name}: {len(predictions)} predictions but {len(references)} references{hint}"
+        )
+    if not predictions and metric.needs_references:
+        raise ValueError(f"{metric.name}: no examples, the value is undefined")
+    return predictions, references
+
+
+def _joined(metric: Metric, predictions: Mapping, references: Mapping) -> tuple[list, list]:
+    by_id = {str(key): value for key, value in predictions.items()}
+    gold = {str(key): value for key, value in references.items()}
+    if len(by_id) != len(predictions) or len(gold) != len(references):
+        raise ValueError(f"{metric.name}: an id is there twice, as an integer and as a text")
+    unknown = [key for key in by_id if key not in gold]
+    if unknown:
+        raise ValueError(f"{metric.name}: prediction for unknown id {unknown[0]!r} ({len(unknown)} such)")
+    if not gold:
+        raise ValueError(f"{metric.name}: no examples, the value is undefined")
+    return [by_id.get(key) for key in gold], list(gold.values())
+
+
+def _text(metric: Metric, prediction: Any) -> Any:
+    if metric.takes != "answer":
+        return prediction
+    if isinstance(prediction, list | tuple) and len(prediction) == 1:
+        prediction = prediction[0]  # MS MARCO's files hold lists of one answer
+    if not isinstance(prediction, str):
+        raise ValueError(f"prediction {prediction!r}: expected text, or None where there is none")
+    return prediction
+
+
+def _checked(metric: Metric, reference: Any) -> Any:
+    if metric.takes != "answer" or not metric.needs_references:
+        return reference
+    references = [reference] if isinstance(reference, str) else [r for r in reference or () if r is not None]
+    if not references:
+        raise ValueError("no reference answers")
+    if not all(isinstance(r, str) for r in references):
+        raise ValueError(f"references {references!r}: expected texts")
+    return references
