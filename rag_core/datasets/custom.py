@@ -20,7 +20,7 @@ _LISTS = ("answers", "gold_passages", "gold_pages", "evidence")
 
 
 def read(collector: Collector) -> None:
-    for line, row in _rows(collector.source):
+    for line, row in rows_of(collector.source):
         add_row(collector, line, row)
 
 
@@ -52,7 +52,7 @@ def _page_line(value: Any) -> tuple[str | None, int | None]:
     return page, None if line is None else int(line)
 
 
-def _rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows_of(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     if source.data.startswith(b"PAR1"):
         yield from _parquet_rows(source)
     elif source.data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):

@@ -1,0 +1,170 @@
+"""Sums that add up: what crosses from part to part is counts, integers and bootstrap sums, never rows.
+
+Shapes: N rows, S statistics of a metric, R replicates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eval._intervals import percentile_interval, wilson
+from eval.metrics.base import MeanMetric, Metric
+
+_SHIFT = 1100  # a float times 2^1100 is an integer
+_FIXED = float(1 << 26)
+"""Bootstrap sums hold values in steps of 2^-26: integers, so that their float64 sums are exact."""
+
+
+def exact_sum(values: np.ndarray) -> int:
+    """The sum of finite floats without rounding, in units of 2^-1100."""
+    total = 0
+    for value, count in zip(*np.unique(values, return_counts=True)):
+        numerator, denominator = float(value).as_integer_ratio()
+        total += int(count) * ((numerator << _SHIFT) // denominator)
+    return total
+
+
+@dataclass
+class Cell:
+    """One metric over one slice and scope, in part or whole; `add` merges two."""
+
+    n: int = 0
+    n_missing: int = 0
+    sums: list[int] = field(default_factory=list)
+    exact: int = 0
+    replicates: np.ndarray | None = None
+
+    def add(self, other: Cell) -> Cell:
+        self.n += other.n
+        self.n_missing += other.n_missing
+        self.exact += other.exact
+        self.sums = [a + b for a, b in zip(self.sums, other.sums)] if self.sums else list(other.sums)
+        if self.replicates is None:
+            self.replicates = None if other.replicates is None else other.replicates.copy()
+        elif other.replicates is not None:
+            self.replicates += other.replicates
+        return self
+
+
+def fill_cell(
+    metric: Metric, statistics_NS: np.ndarray, missing_N: np.ndarray, weights_NR: np.ndarray
+) -> Cell:
+    """The cell of scored rows. `weights_NR` float64 are their bootstrap weights."""
+    cell = Cell(len(statistics_NS), int(missing_N.sum()))
+    if isinstance(metric, MeanMetric):
+        values_N = np.array([metric.example(tuple(row)) for row in statistics_NS.tolist()], np.float64)
+        cell.exact = exact_sum(values_N)
+        columns = np.stack([np.rint(values_N * _FIXED), np.ones(len(values_N))], axis=1)
+    else:
+        cell.sums = [int(total) for total in statistics_NS.sum(axis=0)]
+        columns = statistics_NS.astype(np.float64)
+    if not metric.binary:
+        cell.replicates = weights_NR.T @ columns
+    return cell
+
+
+def cell_value(metric: Metric, cell: Cell) -> float | None:
+    """The metric's value over the cell: as `Metric.total` over its rows."""
+    if isinstance(metric, MeanMetric):
+        return cell.exact / (1 << _SHIFT) / cell.n if cell.n else None
+    return metric.score(cell.sums or [0] * metric.width)
+
+
+def cell_interval(metric: Metric, cell: Cell) -> tuple[float, float] | None:
+    """The 95% interval of the cell's value; None where the value is undefined."""
+    if not cell.n:
+        return None
+    if metric.binary:
+        return wilson(round(cell.exact / (1 << _SHIFT)), cell.n)
+    assert cell.replicates is not None
+    if isinstance(metric, MeanMetric):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = cell.replicates[:, 0] / _FIXED / cell.replicates[:, 1]
+    else:
+        scores = (metric.score([int(s) for s in row]) for row in cell.replicates)
+        values = np.array([math.nan if s is None else s for s in scores])
+    return percentile_interval(values)
+
+
+HALVES = 64
+
+
+@dataclass
+class KeyCell:
+    """Distinct n-grams by key: for each key the half-samples (bits) that hold it, and the totals.
+
+    A set of keys merges where a count of distinct ones would not. Each example is in half-sample b when
+    bit b of its own 64-bit number is set.
+    """
+
+    n: int = 0
+    n_missing: int = 0
+    total: int = 0
+    totals_H: np.ndarray = field(default_factory=lambda: np.zeros(HALVES, np.int64))
+    pieces: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def add(self, other: KeyCell) -> KeyCell:
+        self.n += other.n
+        self.n_missing += other.n_missing
+        self.total += other.total
+        self.totals_H = self.totals_H + other.totals_H
+        self.pieces = [*self.pieces, *other.pieces]
+        if len(self.pieces) > 8:
+            self.compact()
+        return self
+
+    def compact(self) -> tuple[np.ndarray, np.ndarray]:
+        """All keys once, sorted, with the union of their bits."""
+        if not self.pieces:
+            return np.empty(0, np.uint64), np.empty(0, np.uint64)
+        keys = np.concatenate([k for k, _ in self.pieces])
+        bits = np.concatenate([b for _, b in self.pieces])
+        order = np.argsort(keys, kind="stable")
+        keys, bits = keys[order], bits[order]
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else []
+        if len(keys):
+            keys, bits = keys[starts], np.bitwise_or.reduceat(bits, starts)
+        self.pieces = [(keys, bits)]
+        return keys, bits
+
+    def value(self) -> float | None:
+        return len(self.compact()[0]) / self.total if self.total else None
+
+    def interval(self) -> tuple[float, float] | None:
+        """Value ± 1.96 standard deviations of the ratio over half-samples.
+
+        Resampling with replacement repeats whole outputs and so halves their n-grams' share: it is
+        biased for a count of distinct things. Half-samples without replacement (a delete-half
+        jackknife, whose variance needs no factor) are not.
+        """
+        value = self.value()
+        if value is None:
+            return None
+        _, bits = self.compact()
+        ratios = []
+        for half in range(HALVES):
+            total = int(self.totals_H[half])
+            if total:
+                distinct = int(((bits >> np.uint64(half)) & np.uint64(1)).sum())
+                ratios.append(distinct / total)
+        spread = 1.959963984540054 * float(np.std(ratios)) if len(ratios) > 1 else 0.0
+        return max(0.0, value - spread), min(1.0, value + spread)
+
+
+def fill_key_cell(
+    keys: Sequence[Sequence[int]], missing_N: np.ndarray, halves_N: np.ndarray
+) -> KeyCell:
+    """The cell of rows' n-gram keys; `halves_N` uint64 are the rows' half-sample bits."""
+    lengths = np.array([len(k) for k in keys], np.int64)
+    flat = np.fromiter((key for row in keys for key in row), np.uint64, int(lengths.sum()))
+    member = (halves_N[:, None] >> np.arange(HALVES, dtype=np.uint64)) & np.uint64(1)
+    cell = KeyCell(
+        len(keys), int(missing_N.sum()), int(lengths.sum()), lengths @ member.astype(np.int64)
+    )
+    cell.pieces = [(flat, np.repeat(halves_N, lengths))]
+    cell.compact()
+    return cell

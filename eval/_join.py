@@ -1,0 +1,96 @@
+"""Questions joined with a run's predictions and passages, by id, and what the join found.
+
+Positions never join. A question without a prediction is missing; a prediction without a question is
+unknown; two predictions that differ for one question contradict each other, and the question counts
+as failed, whichever of them came first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rag_core.errors import DataError
+from rag_core.schemas import Question
+
+STATUSES = ("ok", "failed", "no_passages")
+
+
+@dataclass
+class Joined:
+    """Row numbers of a table by question id, and counts: ok, missing, failed, no_passages, unknown, …"""
+
+    table: pa.Table
+    rows: dict[str, int]
+    contradicted: frozenset[str] = frozenset()
+    counts: Counter[str] = field(default_factory=Counter)
+    unknown_ids: tuple[str, ...] = ()
+
+    def take(self, ids: Sequence[str], columns: Sequence[str]) -> dict[str, list[Any]]:
+        """Columns for the questions in the order asked; None where there is no row."""
+        indices = pa.array([self.rows.get(i) for i in ids], pa.int64())
+        return {name: self.table[name].take(indices).to_pylist() for name in columns}
+
+
+def question_key(text: str) -> str:
+    """The letters and digits of a question, without case: how predictions without ids are joined."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def join_by_id(source: str, table: pa.Table, questions: Sequence[Question], same: Sequence[str]) -> Joined:
+    """Join a table with a `question_id` column; `same` are the columns in which doubles must agree."""
+    ids = table["question_id"].to_pylist()
+    if any(i is None for i in ids):
+        if not all(i is None for i in ids):
+            raise DataError(f"{source}: some records have an id and some have none")
+        table, ids = _named_by_question(table, questions)
+    known = {q.question_id for q in questions}
+    rows: dict[str, int] = {}
+    contradicted: set[str] = set()
+    counts: Counter[str] = Counter()
+    unknown: set[str] = set()
+    for row, name in enumerate(ids):
+        if name not in known:
+            counts["unknown"] += 1
+            unknown.add(name)
+        elif name not in rows:
+            rows[name] = row
+        else:
+            counts["duplicate"] += 1
+            if any(table[c][row].as_py() != table[c][rows[name]].as_py() for c in same):
+                contradicted.add(name)
+    counts["contradicted"] = len(contradicted)
+    counts["missing"] = len(known) - len(rows)
+    return Joined(table, rows, frozenset(contradicted), counts, tuple(sorted(unknown)[:20]))
+
+
+def _named_by_question(table: pa.Table, questions: Sequence[Question]) -> tuple[pa.Table, list[str]]:
+    """Give rows without ids the ids of the questions with the same letters and digits.
+
+    A row whose words several questions share is a prediction for each of them.
+    """
+    by_key: dict[str, list[str]] = {}
+    for question in questions:
+        by_key.setdefault(question_key(question.question), []).append(question.question_id)
+    ids: list[str] = []
+    rows: list[int] = []
+    for row, text in enumerate(table["question"].to_pylist()):
+        for name in by_key.get(question_key(text), [text]):
+            ids.append(name)
+            rows.append(row)
+    return table.take(pa.array(rows, pa.int64())), ids
+
+
+def prediction_status(joined: Joined | None, name: str, status: str | None, text: str | None) -> str:
+    """ok, failed, no_passages or missing: what a question's prediction is."""
+    if joined is None or status is None:
+        return "missing"
+    if name in joined.contradicted:
+        return "failed"
+    if status == "ok" and text is None:
+        return "failed"
+    return status

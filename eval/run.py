@@ -1,0 +1,245 @@
+"""Score runs over a whole test set: predictions, retrieved passages, or both.
+
+    python -m eval.run --predictions predictions/rag --questions nq.jsonl --task nq --output results/rag
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+
+from beam_jobs.options import job_parser, make_runner, parse_job, register_file_systems, run_job
+from eval._cells import Cell, KeyCell
+from eval._plan import Column
+from eval._predictions import is_run_directory
+from eval._score import CellKey, EvalTask, RunSpec, load_inputs, score_part
+from eval._summary import join_parts, merge_cells, summary_rows, write_batches, write_summary
+from rag_core import files
+from rag_core.datasets import TASKS
+from rag_core.digest import file_digest
+from rag_core.errors import DataError, UsageError
+from rag_core.run_dir import WORK, RunDir, check_output, claim, finish_run, read_manifest, run_input
+
+LOGIC_VERSION = 1
+ROWS_PER_PART = 4096
+
+DESCRIPTION = """Score predictions, retrieved passages, or both, against a test set; joined by id.
+
+Writes per_example.parquet (a row for each question) and summary.parquet (run, slice, scope, metric,
+value, 95% interval). scope=all counts a missing or failed prediction as wrong; scope=answered leaves it
+out. Several runs are scored into one summary: give --predictions several paths, and --run as many names.
+
+Predictions made elsewhere are read too: {id: answer} JSON, JSON lines, CSV, TSV, Parquet, KILT, FEVER;
+without ids they join by the letters and digits of the question."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = job_parser("run", DESCRIPTION)
+    p.prog = "eval.run"
+    p.add_argument("--questions", required=True, metavar="FILE", help="test set")
+    p.add_argument("--task", required=True, choices=TASKS, metavar="TASK", help=", ".join(TASKS))
+    p.add_argument("--predictions", nargs="+", default=[], metavar="DIR|FILE", help="of beam_jobs.generate or others")
+    p.add_argument("--retrieved", nargs="+", default=[], metavar="DIR", help="of beam_jobs.retrieve; one serves all runs")
+    p.add_argument("--passages", metavar="DIR", help="passages' texts, for top-k accuracy by the answer's words")
+    p.add_argument("--run", nargs="+", default=[], metavar="NAME", help="names of the runs (default: the output's)")
+    p.add_argument("--metrics", nargs="+", default=[], metavar="NAME", help="further metrics of the predictions")
+    p.add_argument("--slice-by", nargs="+", default=[], metavar="COLUMN", help="own columns of a custom test set")
+    p.add_argument("--seed", type=int, default=0, help="of the bootstrap")
+    return p
+
+
+def run_specs(args: argparse.Namespace) -> tuple[RunSpec, ...]:
+    """Pair predictions, rankings and names by their order. UsageError when the numbers do not fit."""
+    n = max(len(args.predictions), len(args.retrieved))
+    if not n:
+        raise UsageError("nothing to score: give --predictions, --retrieved, or both")
+    retrieved = args.retrieved * n if len(args.retrieved) == 1 else args.retrieved
+    for option, values in (("--predictions", args.predictions), ("--retrieved", retrieved)):
+        if values and len(values) != n:
+            raise UsageError(f"{option}: {len(values)} paths for {n} runs")
+    paths = args.predictions or retrieved
+    default = [files.base_name(args.output)] if n == 1 else [files.base_name(p).split(".")[0] for p in paths]
+    names = args.run or default
+    if len(names) != n or len(set(names)) != n:
+        raise UsageError(f"--run: {n} different names are needed, found {', '.join(names)}")
+    return tuple(
+        RunSpec(names[i], args.predictions[i] if args.predictions else None, retrieved[i] if retrieved else None)
+        for i in range(n)
+    )
+
+
+class ScorePart(beam.DoFn):
+    """(part number, run, first, last question) → the part's rows written, its sums passed on."""
+
+    def __init__(self, task: EvalTask, output: str) -> None:
+        self._task, self._output = task, output
+
+    def setup(self) -> None:
+        register_file_systems()
+
+    def process(self, part: tuple[int, int, int, int]) -> Iterator[tuple[str, dict[CellKey, Cell | KeyCell]]]:
+        number, run, start, stop = part
+        try:
+            batches, cells = score_part(self._task, run, start, stop)
+        except DataError as error:
+            yield str(error), {}
+            return
+        write_batches(part_url(self._output, number), load_inputs(self._task).schema(), batches)
+        yield "", cells
+
+
+class MergeParts(beam.CombineFn):
+    """Sums add up, in whatever order and grouping; errors are kept."""
+
+    def create_accumulator(self) -> tuple[list[str], dict]:
+        return [], {}
+
+    def add_input(self, total: tuple[list[str], dict], part: tuple[str, dict]) -> tuple[list[str], dict]:
+        error, cells = part
+        return total[0] + ([error] if error else []), merge_cells(total[1], cells)
+
+    def merge_accumulators(self, totals: Iterable[tuple[list[str], dict]]) -> tuple[list[str], dict]:
+        merged = self.create_accumulator()
+        for errors, cells in totals:
+            merged = merged[0] + errors, merge_cells(merged[1], cells)
+        return merged
+
+    def extract_output(self, total: tuple[list[str], dict]) -> tuple[list[str], dict]:
+        return total
+
+
+def part_url(output: str, number: int) -> str:
+    return files.join(output, WORK, f"per_example-{number:05d}.parquet")
+
+
+def finish(
+    total: tuple[list[str], dict], task: EvalTask, output: str, run: dict[str, Any], n_parts: int
+) -> None:
+    """Write the two tables and the manifest, or the failure for the process that started the job."""
+    register_file_systems()
+    errors, cells = total
+    if errors:
+        files.write_json(files.join(output, WORK, "failure.json"), {"errors": sorted(errors)})
+        return
+    inputs = load_inputs(task)
+    urls = [part_url(output, number) for number in range(n_parts)]
+    report = join_parts(output, run["fingerprint"], inputs.schema(), urls)
+    write_summary(output, summary_rows(task, inputs, cells))
+    extra = {
+        "runs": {r.spec.name: run_counts(r) for r in inputs.runs},
+        "n_questions": len(inputs.questions),
+        "rejected_questions": inputs.rejected,
+    }
+    finish_run(output, run, [report], 1, extra)
+
+
+def run_counts(run: Any) -> dict[str, Any]:
+    """What the join found, for the manifest: counts, and the first unknown ids."""
+    joined = {"predictions": run.predictions, "retrieved": run.retrieved}
+    return {
+        what: {**j.counts, "joined": len(j.rows), "unknown_ids": list(j.unknown_ids)}
+        for what, j in joined.items()
+        if j is not None
+    }
+
+
+def build_pipeline(
+    pipeline: beam.Pipeline, task: EvalTask, output: str, run: dict[str, Any], parts: list[tuple[int, int, int, int]]
+) -> Any:
+    return (
+        pipeline
+        | "Parts" >> beam.Create(parts)
+        | "Spread" >> beam.Reshuffle()
+        | "Score" >> beam.ParDo(ScorePart(task, output))
+        | "Merge" >> beam.CombineGlobally(MergeParts())
+        | "Finish" >> beam.Map(finish, task, output, run, len(parts))
+    )
+
+
+def input_mark(path: str) -> Any:
+    """How an input enters the fingerprint: a run by its rows, a file by its bytes."""
+    return run_input(read_manifest(path)) if is_run_directory(path) or not files.exists(path) else file_digest(path)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the job; see `--help`."""
+    args, options = parse_job(parser(), argv)
+    check_output(args.output)
+    specs = run_specs(args)
+    task = EvalTask(
+        args.questions, args.task, specs, args.passages, tuple(args.metrics), tuple(args.slice_by), args.seed
+    )
+    paths = {p for s in specs for p in (s.predictions, s.retrieved, args.passages, args.questions) if p}
+    inputs = load_inputs(task)
+    claimed = claim(
+        args.output,
+        "eval",
+        logic_version=LOGIC_VERSION,
+        inputs={
+            "questions": input_mark(args.questions),
+            "runs": {s.name: [p and input_mark(p) for p in (s.predictions, s.retrieved)] for s in specs},
+            "passages": args.passages and input_mark(args.passages),
+        },
+        models={c.name: c.metric.signature for r in inputs.runs for c in r.columns},
+        options={"task": args.task, "slice_by": args.slice_by, "paths": sorted(paths)},
+        seed=args.seed,
+        overwrite=args.overwrite,
+    )
+    if claimed.finished is None:
+        _score(claimed, task, options)
+    else:
+        print(f"{args.output}: already complete, nothing to do")
+    _show(args.output, claimed.finished or read_manifest(args.output))
+    return 0
+
+
+def _score(claimed: RunDir, task: EvalTask, options: Any) -> None:
+    failure = files.join(claimed.output, WORK, "failure.json")
+    files.delete([failure])
+    n = len(load_inputs(task).questions)
+    pieces = [(r, a, min(a + ROWS_PER_PART, n)) for r in range(len(task.runs)) for a in range(0, n, ROWS_PER_PART)]
+    parts = [(number, *piece) for number, piece in enumerate(pieces)]
+    with claimed.alive():
+        pipeline = beam.Pipeline(runner=make_runner(options), options=options)
+        build_pipeline(pipeline, task, claimed.output, claimed.run, parts)
+        pipeline.run().wait_until_finish()
+    if files.exists(failure):
+        raise DataError(files.read_json(failure)["errors"][0])
+
+
+def _show(output: str, manifest: dict[str, Any]) -> None:
+    """The whole set's figures, and what was missing, on the terminal."""
+    import pyarrow.parquet as pq
+
+    with files.open_input(files.join(output, "summary.parquet")) as stream:
+        rows = pq.read_table(stream).to_pylist()
+    print(f"{'run':20} {'metric':22} {'value':>9} {'95% interval':>19} {'n':>8} {'missing':>8} {'answered':>9}")
+    whole = [r for r in rows if r["slice"] == "all"]
+    answered = {(r["run"], r["metric"]): r["value"] for r in whole if r["scope"] == "answered"}
+    for row in whole:
+        if row["scope"] == "all":
+            interval = f"[{_figure(row['ci_low'])}, {_figure(row['ci_high'])}]"
+            print(
+                f"{row['run'][:20]:20} {row['metric'][:22]:22} {_figure(row['value']):>9} {interval:>19} "
+                f"{row['n']:>8} {row['n_missing']:>8} {_figure(answered[row['run'], row['metric']]):>9}"
+            )
+    for name, found in manifest["runs"].items():
+        for what, counts in found.items():
+            odd = {k: v for k, v in counts.items() if v and k not in ("joined", "unknown_ids")}
+            if odd:
+                print(f"{name}: {what}: " + ", ".join(f"{v} {k}" for k, v in sorted(odd.items())))
+    print(f"{output}  next: pandas.read_parquet({os.path.join(output, 'per_example.parquet')!r})")
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+__all__ = ["Column", "build_pipeline", "parser", "run"]
+
+if __name__ == "__main__":
+    run_job(run)
