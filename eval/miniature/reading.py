@@ -1,0 +1,154 @@
+"""What mini-bart is pretrained on: questions over passages of entities drawn afresh every time.
+
+Three tasks, by `Stage`: reading (the passage answers the question), reading beside the mark (the
+passage is another's: a namesake told apart by the cues, a name one letter away, a stranger, or a
+section without the fact; the target stays the true answer, so the model learns to spread its
+belief there, which is what makes the marginal over passages pick the right one), and denoising
+(spans of a text masked, the whole text to be written).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from eval.miniature.facts import RELATIONS, Entity, change_holder, draw_entity, draw_namesakes, make_title
+from eval.miniature.names import NameMaker
+from eval.miniature.phrasing import article_sentences, later_section, question_text
+from eval.miniature.questions import choose_cues
+
+_KINDS, _KIND_WEIGHTS = ("person", "work", "place", "office"), (55, 20, 10, 15)
+_MISMATCHES, _MISMATCH_WEIGHTS = ("namesake", "near", "stranger", "section"), (66, 12, 12, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the length curriculum: how many facts and fillers a passage has at most."""
+
+    name: str
+    facts: int
+    fillers: int
+    beside: float  # share of passages that do not hold the answer
+    advance_at: float = 0.85  # exact match at which the next stage begins
+
+
+CURRICULUM = (
+    Stage("one fact", 1, 0, 0.0),
+    Stage("two facts", 2, 0, 0.0),
+    Stage("three facts", 3, 1, 0.0),
+    Stage("five facts", 5, 1, 0.1),
+    Stage("whole passages", 7, 3, 0.2),
+    Stage("whole passages and others' passages", 7, 3, 0.5, advance_at=2.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One passage, one question, its answer; `holds` says whether the passage is the right one."""
+
+    title: str
+    text: str
+    question: str
+    answer: str
+    holds: bool
+
+
+def draw_group(rng: random.Random, size: int) -> tuple[list[Entity], NameMaker]:
+    names = NameMaker(rng)
+    kind = rng.choices(_KINDS, _KIND_WEIGHTS)[0]
+    size = min(size, 5) if kind == "office" else size
+    group = draw_namesakes(kind, size, rng, names)
+    if kind == "office" and rng.random() < 0.5:
+        group = [change_holder(entity, rng, names) for entity in group]
+    return group, names
+
+
+def draw_reading(rng: random.Random, stage: Stage) -> Reading:
+    """One example of a stage."""
+    group, names = draw_group(rng, 2)
+    entity = group[0]
+    relation = rng.choice(RELATIONS[entity.kind])
+    question = _question(entity, relation, group, rng)
+    beside = rng.random() < stage.beside
+    shown, section = entity, False
+    if beside:
+        shown, section = _mismatch(entity, group, rng, names)
+    if section:
+        text = " ".join(later_section(shown, rng, names)[: 4 + stage.fillers])
+    else:
+        text = passage_text(shown, relation, rng, names, stage)
+    return Reading(shown.title, text, question, entity.facts[relation], not beside)
+
+
+def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
+    """The same question over the passages of `size` namesakes, the right one first."""
+    group, names = draw_group(rng, size)
+    relation = rng.choice(RELATIONS[group[0].kind])
+    question = _question(group[0], relation, group, rng)
+    answer = group[0].facts[relation]
+    return [
+        Reading(e.title, passage_text(e, relation, rng, names, stage), question, answer, i == 0)
+        for i, e in enumerate(group)
+    ]
+
+
+def passage_text(
+    entity: Entity, relation: str, rng: random.Random, names: NameMaker, stage: Stage
+) -> str:
+    """A passage that states `relation` and others, up to the stage's length."""
+    others = [r for r in RELATIONS[entity.kind] if r != relation]
+    n_others = min(len(others), rng.randint(max(0, stage.facts - 3), stage.facts - 1))
+    relations = (relation, *rng.sample(others, n_others))
+    sentences = article_sentences(
+        entity, rng, names, relations, fillers=rng.randint(0, stage.fillers)
+    )
+    return " ".join(sentences)
+
+
+def draw_denoising(rng: random.Random, stage: Stage, mask: str = "<mask>") -> tuple[str, str]:
+    """(noised, whole) text: about 30% of the words under masks, spans of 1-5 words (BART's infilling)."""
+    group, names = draw_group(rng, 1)
+    entity = group[0]
+    relations = tuple(rng.sample(RELATIONS[entity.kind], min(2, stage.facts)))
+    words = " ".join(article_sentences(entity, rng, names, relations, fillers=0)).split()
+    noised, i = [], 0
+    while i < len(words):
+        if rng.random() < 0.12:
+            noised.append(mask)
+            i += rng.randint(1, 5)
+        else:
+            noised.append(words[i])
+            i += 1
+    return " ".join(noised), " ".join(words)
+
+
+def sample_texts(seed: int, n: int) -> Iterator[str]:
+    """Texts for the tokenizer: passages and questions of `n` entities."""
+    rng = random.Random(f"{seed}:tokenizer")
+    for _ in range(n):
+        reading = draw_reading(rng, CURRICULUM[-2])
+        yield f"{reading.title} / {reading.text} // {reading.question}"
+
+
+def _question(
+    entity: Entity, relation: str, group: list[Entity], rng: random.Random
+) -> str:
+    cues = choose_cues(entity, group, rng)
+    return question_text(entity, relation, cues, rng)
+
+
+def _mismatch(
+    entity: Entity, group: list[Entity], rng: random.Random, names: NameMaker
+) -> tuple[Entity, bool]:
+    kind = rng.choices(_MISMATCHES, _MISMATCH_WEIGHTS)[0]
+    if kind == "namesake":
+        return group[1], False
+    if kind == "section":
+        return entity, True
+    other = draw_entity(entity.kind, rng, names)
+    if kind == "near":
+        name = names.near(entity.name)
+        title = make_title(entity.kind, name, entity.sort, entity.year, entity.country)
+        return replace(entity, name=name, title=title, facts=other.facts), False
+    return other, False
