@@ -38,7 +38,7 @@ def load_model(path: str, kind: str | None = None) -> RagModel:
 
 
 def save_model(model: RagModel, path: str, layout: str = "native") -> None:
-    """Write a checkpoint in one of the two layouts; the old one at `path` stays until the new one is whole."""
+    """Write a checkpoint in one of the two layouts; an old one stays until the new one is whole."""
     if layout not in ("native", "huggingface"):
         raise ValueError(f"layout {layout!r}; right: 'native' or 'huggingface'")
     if layout == "native":

@@ -85,7 +85,9 @@ class DecodingConfig:
         if way is None:
             way = "thorough" if kind == "sequence" else "beam" if self.num_beams > 1 else "greedy"
         if way not in WAYS[kind]:
-            raise ValueError(f"decoding {way!r} does not exist for {kind} models; right: {', '.join(WAYS[kind])}")
+            raise ValueError(
+                f"decoding {way!r} does not exist for {kind} models; right: {', '.join(WAYS[kind])}"
+            )
 
         def given(value: int | None, default: int | None) -> int | None:
             return default if value is None else value

@@ -70,9 +70,7 @@ def _marginal(prior_K: torch.Tensor, scores_K: torch.Tensor) -> float:
     return float(torch.logsumexp(_joint(prior_K, scores_K), dim=0))
 
 
-def _fill_unknown(
-    model: RagModel, contexts: EncodedContexts, known: list[dict[Row, torch.Tensor]]
-) -> None:
+def _fill_unknown(model: RagModel, contexts: EncodedContexts, known: list[dict[Row, torch.Tensor]]) -> None:
     """Score every candidate under the passages whose beams did not hold it, from cached states."""
     layout, device = model.target_layout, contexts.mask_NS.device
     cell_of = {cell: n for n, cell in enumerate(map(tuple, contexts.present_BK.nonzero().tolist()))}

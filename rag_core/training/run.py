@@ -1,0 +1,178 @@
+"""A training run from its config: claim the directory, load, train, write the checkpoint.
+
+OUTPUT/_run.json, _config.json, _log.jsonl     first: what runs, with which settings, how it goes
+OUTPUT/_work/state/step-N, _work/best          while it runs
+OUTPUT/generator/, question_encoder/           the result (the best by dev EM, else the last)
+OUTPUT/_last/                                  the last weights, where the best are others
+OUTPUT/checkpoint.json, _manifest.json         last: the checkpoint is whole
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_core import files
+from rag_core.checkpoints.native import save_native
+from rag_core.checkpoints.store import MARKER
+from rag_core.datasets import load_questions
+from rag_core.errors import UsageError
+from rag_core.models import ContextFormat, RagModel, load_generator
+from rag_core.run_dir import RunDir, claim, read_manifest, run_input
+from rag_core.training.config import TrainConfig
+from rag_core.training.examples import Example, describe, make_examples
+from rag_core.training.log import Log
+from rag_core.training.loop import Progress, train
+from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
+from rag_core.versions import package_versions
+
+LOGIC_VERSION = 1
+
+
+def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, Any]:
+    """Run a training to its end, or return at once when the same one is finished. Returns the manifest."""
+    config.check()
+    if not files.is_local(config.output):
+        raise UsageError(f"--output {config.output}: train to a local directory and copy it afterwards")
+    claimed = claim(
+        config.output,
+        "train",
+        logic_version=LOGIC_VERSION,
+        inputs=_inputs(config),
+        models={"generator": config.generator, "question_encoder": config.question_encoder},
+        options={k: v for k, v in config.to_json().items() if k != "output"},
+        seed=config.seed,
+        overwrite=overwrite,
+    )
+    if claimed.finished is not None:
+        return claimed.finished
+    with claimed.alive():
+        return _run(config, claimed)
+
+
+def _run(config: TrainConfig, claimed: RunDir) -> dict[str, Any]:
+    output, started = Path(config.output), time.monotonic()
+    files.delete([str(output / MARKER)])
+    files.write_json(str(output / "_config.json"), config.to_json())
+    log = Log(output / "_log.jsonl")
+    loaded = load_questions(config.questions, config.task)
+    examples = make_examples(loaded.questions, config.targets, config.labels)
+    dev = load_questions(config.dev, config.task).questions if config.dev else []
+    dev = dev[: config.dev_limit] if config.dev_limit else dev
+    steps = plan_steps(config, len(examples))
+    log.line(describe(loaded, examples))
+    log.line(
+        f"plan: {steps} steps of {config.batch_size} questions "
+        f"({steps * config.batch_size / len(examples):.1f} epochs), seed {config.seed}"
+    )
+    model = build_model(config)
+    retriever = build_retriever(config, model)
+    work = output / "_work"
+    progress = train(model, examples, retriever, config, work, steps=steps, dev=dev, log=log)
+    model.eval()
+    save_native(model, str(output))
+    shutil.rmtree(work, ignore_errors=True)
+    return _finish(config, claimed, examples, progress, time.monotonic() - started)
+
+
+def plan_steps(config: TrainConfig, n_examples: int) -> int:
+    """How many steps the config asks for. Raises UsageError when that is none."""
+    steps = config.steps or math.ceil(config.epochs * n_examples / config.batch_size)
+    if steps < 1:
+        raise UsageError(f"{n_examples} examples, epochs {config.epochs}: no step to make")
+    return steps
+
+
+def build_model(config: TrainConfig) -> RagModel:
+    """The model to train, from the generator and question encoder the config names."""
+    generator = load_generator(config.generator)
+    if generator.tokenizer is None:
+        raise UsageError(f"--generator {config.generator}: no tokenizer there; training needs one")
+    encoder = None
+    if not config.closed_book and config.retriever == "dense":
+        from rag_core.encoders import load_encoder
+
+        encoder = load_encoder(config.question_encoder)
+        if config.freeze_question_encoder:
+            encoder.module.requires_grad_(False)
+    length = min(config.max_context_length, generator.max_positions or config.max_context_length)
+    return RagModel(
+        generator,
+        encoder,
+        kind="closed_book" if config.closed_book else config.kind,
+        n_docs=config.n_docs,
+        context_format=ContextFormat(max_length=length),
+        info={"task": config.task, "retriever": config.retriever},
+    )
+
+
+def build_retriever(config: TrainConfig, model: RagModel) -> Retriever | None:
+    """What finds the passages during training; None for closed book."""
+    if config.closed_book:
+        return None
+    from rag_core.retrieval import Bm25Index, ExactIndex, PassageStore
+
+    store = PassageStore.open(config.passages)
+    if config.retriever == "bm25":
+        return Bm25Retriever(Bm25Index.open(config.index), store)
+    trained = not config.freeze_question_encoder
+    if config.embeddings is not None:
+        from rag_core import read_embeddings
+
+        ids, vectors_ND = read_embeddings(config.embeddings)
+        _check_fit(model, read_manifest(config.embeddings), config.embeddings)
+        return DenseRetriever(
+            model.question_encoder, ExactIndex(vectors_ND, ids), ids, vectors_ND, store, trained
+        )
+    from rag_core.retrieval import FaissIndex
+
+    index = FaissIndex.open(config.index)
+    return DenseRetriever(model.question_encoder, index, index.ids, index.vectors(), store, trained)
+
+
+def _check_fit(model: RagModel, manifest: dict[str, Any], where: str) -> None:
+    """The question encoder must belong to the encoder that made the vectors."""
+    fits = model.question_encoder.fits_passage_encoder
+    made_by = manifest["encoder"].get("fingerprint")
+    if fits is not None and made_by is not None and fits != made_by:
+        raise UsageError(
+            f"{where}: made by encoder {made_by[:12]}, the question encoder fits {fits[:12]}; "
+            "embed the passages with the encoder the question encoder belongs to"
+        )
+
+
+def _inputs(config: TrainConfig) -> dict[str, Any]:
+    """What enters the run's fingerprint: files by checksum, stages by their rows."""
+    inputs: dict[str, Any] = {}
+    for name in ("questions", "dev"):
+        if (url := getattr(config, name)) is not None:
+            inputs[name] = hashlib.sha256(files.read_bytes(url)).hexdigest()
+    for name in ("embeddings", "index", "passages"):
+        if not config.closed_book and (url := getattr(config, name)) is not None:
+            manifest = read_manifest(url)
+            inputs[name] = run_input(manifest) if "content_digest" in manifest else manifest["fingerprint"]
+    return inputs
+
+
+def _finish(
+    config: TrainConfig, claimed: RunDir, examples: Sequence[Example], progress: Progress, seconds: float
+) -> dict[str, Any]:
+    claimed.heartbeat()  # raises when another process has taken the directory over
+    manifest = {
+        **{k: claimed.run[k] for k in ("job", "fingerprint", "logic_version", "inputs", "models", "options")},
+        "seed": config.seed,
+        "examples": len(examples),
+        "steps": progress.step,
+        "best_step": progress.best_step,
+        "dev_exact_match": progress.best_em,
+        "ids_seen": progress.ids_seen,
+        "versions": package_versions(),
+        "seconds": round(seconds, 3),
+    }
+    files.write_json(files.join(config.output, "_manifest.json"), manifest)
+    return manifest

@@ -1,0 +1,113 @@
+"""The state of a run: what is needed to go on as if nothing had happened.
+
+Safetensors for tensors, JSON for the rest, no pickle. A state directory is written under another name,
+its weights first and `state.json` last, then renamed; a directory without `state.json` is no state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from rag_core.checkpoints.store import replaced_directory
+from rag_core.errors import DataError
+
+_NAME = re.compile(r"^step-(\d+)$")
+
+
+def save_state(
+    directory: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, values: dict[str, Any]
+) -> None:
+    """Write `directory/step-N` whole or not at all, then drop the older states."""
+    with replaced_directory(str(directory / f"step-{step:08d}")) as attempt:
+        save_file(_untied(model), f"{attempt}/weights.safetensors")
+        save_file(_optimizer_tensors(optimizer), f"{attempt}/optimizer.safetensors")
+        save_file(_rng_states(), f"{attempt}/rng.safetensors")
+        with open(f"{attempt}/state.json", "w") as stream:
+            json.dump({"step": step, **values}, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+    for old in directory.iterdir():
+        if old.name != f"step-{step:08d}":
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def latest_state(directory: Path) -> Path | None:
+    """The newest complete state, or None. Directories without `state.json` are passed over."""
+    if not directory.is_dir():
+        return None
+    found = [
+        (int(m.group(1)), p)
+        for p in directory.iterdir()
+        if (m := _NAME.match(p.name)) and (p / "state.json").is_file()
+    ]
+    return max(found)[1] if found else None
+
+
+def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Restore weights, optimiser and random streams in place; return the rest of the state."""
+    weights = load_file(path / "weights.safetensors")
+    current = model.state_dict()
+    if set(weights) != set(_untied(model)) or any(weights[n].shape != current[n].shape for n in weights):
+        raise DataError(f"{path}: the weights are another model's")
+    model.load_state_dict(weights, strict=False)
+    _restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"), path)
+    _restore_rng(load_file(path / "rng.safetensors"))
+    return json.loads((path / "state.json").read_text())
+
+
+def _untied(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The state dict with every piece of memory once, under its first name."""
+    seen: dict[int, str] = {}
+    state = model.state_dict()
+    for name in sorted(state):
+        seen.setdefault(state[name].data_ptr(), name)
+    return {name: state[name].contiguous() for name in seen.values()}
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    tensors = {}
+    for i, parameter in enumerate(_parameters(optimizer)):
+        for name, value in optimizer.state.get(parameter, {}).items():
+            tensors[f"{i}.{name}"] = value.detach().contiguous()
+    return tensors
+
+
+def _restore_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], path: Path
+) -> None:
+    parameters = _parameters(optimizer)
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        if int(index) >= len(parameters):
+            raise DataError(
+                f"{path}: optimiser state for {index} parameters, the model has {len(parameters)}"
+            )
+        parameter = parameters[int(index)]
+        optimizer.state[parameter][name] = value.to(parameter.device) if name != "step" else value
+
+
+def _rng_states() -> dict[str, torch.Tensor]:
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda.{i}": s for i, s in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def _restore_rng(states: dict[str, torch.Tensor]) -> None:
+    torch.set_rng_state(states["cpu"])
+    cuda = [states[f"cuda.{i}"] for i in range(len(states) - 1)]
+    if cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(cuda)

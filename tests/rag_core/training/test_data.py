@@ -1,0 +1,96 @@
+"""Order, pairs, configs, the collapse monitor: the parts of training that need no model."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from rag_core.errors import DataError, UsageError
+from rag_core.schemas import Question
+from rag_core.training.config import TrainConfig, load_preset, resolve
+from rag_core.training.examples import batch_indices, make_examples
+from rag_core.training.monitor import CollapseMonitor
+from rag_core.training.optimizer import learning_rate_factor
+from rag_core.training.run import plan_steps
+
+
+@pytest.mark.parametrize("n, batch", [(64, 4), (10, 4), (3, 8), (7, 7)])
+def test_every_epoch_holds_every_example_once(n, batch):
+    epochs = 3
+    stream = [i for step in range(-(-epochs * n // batch)) for i in batch_indices(n, batch, 5, step)]
+    for e in range(epochs):
+        assert sorted(stream[e * n : (e + 1) * n]) == list(range(n))
+    assert len({tuple(stream[e * n : (e + 1) * n]) for e in range(epochs)}) == epochs or n == 1
+
+
+def test_order_is_a_function_of_seed_and_step():
+    assert batch_indices(64, 4, 0, 7) == batch_indices(64, 4, 0, 7)
+    assert batch_indices(64, 4, 0, 7) != batch_indices(64, 4, 1, 7)
+
+
+def test_pairs_by_rule_and_empty_answers():
+    questions = [
+        Question("a", "x?", ("one", "two", "one")),
+        Question("b", "y?", (" ", "three")),
+        Question("c", "z?", ("",)),
+    ]
+    assert [(e.question_id, e.target) for e in make_examples(questions, "each")] == [
+        ("a", "one"), ("a", "two"), ("b", "three"),
+    ]  # fmt: skip
+    assert [e.target for e in make_examples(questions, "first")] == ["one", "three"]
+    with pytest.raises(DataError, match="no training pair in 1 questions"):
+        make_examples(questions[2:], "each")
+    with pytest.raises(DataError, match="'one' is no label"):
+        make_examples(questions, "first", ("SUPPORTS",))
+
+
+def test_layers_win_in_order_and_unknown_keys_fail():
+    config = resolve([{"preset": "tiny", "lr": 1e-3}, {"lr": 1, "batch_size": 3}])
+    assert (config.lr, config.batch_size, config.n_docs) == (1.0, 3, load_preset("tiny")["n_docs"])
+    for layer, message in (
+        ({"batchsize": 3}, "unknown training option 'batchsize'"),
+        ({"preset": "none"}, "unknown preset 'none'; presets: .*tiny"),
+        ({"lr": "fast"}, "option lr: 'fast'"),
+        ({"steps": 1.5}, "option steps"),
+        ({"kind": "both"}, "kind 'both'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            resolve([layer])
+
+
+def test_a_run_without_steps_is_an_error():
+    config = TrainConfig(questions="q", output="o", closed_book=True)
+    with pytest.raises(UsageError, match="give --steps or --epochs"):
+        config.check()
+    assert plan_steps(TrainConfig(epochs=1.5, batch_size=4), 10) == 4
+    with pytest.raises(UsageError, match="--passages"):
+        TrainConfig(questions="q", output="o", steps=1).check()
+
+
+def test_schedule_warms_up_and_falls_to_zero():
+    config = TrainConfig(warmup_steps=4, schedule="linear")
+    factors = [learning_rate_factor(s, 12, config) for s in range(12)]
+    assert factors[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert factors[4] == 1.0 and factors[-1] == pytest.approx(1 / 8)
+
+
+def test_collapse_is_named_once_and_only_when_it_is_one():
+    scores = torch.zeros(4, 2)
+    healthy, collapsed = CollapseMonitor(window=5), CollapseMonitor(window=5)
+    for step in range(5):
+        healthy.add([[f"p{4 * step + b}", "x"] for b in range(4)], scores, 1.0)
+        collapsed.add([["p1", "p2"]] * 4, scores, 0.0)
+    assert healthy.warning(1000) is None
+    assert "appendix H" in collapsed.warning(1000)
+    assert collapsed.warning(1000) is None
+    figures = collapsed.figures()
+    assert figures["distinct_passages"] == 2 / 40
+    assert figures["prior_entropy"] == pytest.approx(0.6931, abs=1e-4)
+    restored = CollapseMonitor(window=5)
+    restored.restore(collapsed.state())
+    assert restored.figures() == figures
+
+
+def test_counter_of_ids_matches_the_plan():
+    seen = Counter(i for step in range(8) for i in batch_indices(16, 4, 0, step))
+    assert set(seen.values()) == {2}

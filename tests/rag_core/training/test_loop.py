@@ -1,0 +1,137 @@
+"""Training: what gradients reach, windows and micro-batches, resume, collapse, and faults."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from rag_core.errors import DataError
+from rag_core.training.config import TrainConfig
+from rag_core.training.log import Log
+from rag_core.training.loop import train
+from rag_core.training.loss import Batcher
+from rag_core.training.state import latest_state
+from tests.reference.tiny_training import training_setup
+
+CONFIG = TrainConfig(
+    batch_size=4, n_docs=3, lr=5e-3, question_encoder_lr=1e-2, warmup_steps=2, clip=1.0, max_target_length=4,
+    save_every=0, log_every=1, max_context_length=30,
+)  # fmt: skip
+
+
+def losses(path):
+    return [r["loss"] for r in map(json.loads, path.read_text().splitlines()) if "loss" in r]
+
+
+def run(tmp_path, config=CONFIG, steps=6, kind="token", dev=(), name="log.jsonl", **setup):
+    model, examples, retriever = training_setup(kind, **setup)
+    log = tmp_path / name
+    progress = train(
+        model, examples, retriever, config, tmp_path, steps=steps, dev=dev, log=Log(log, quiet=True)
+    )
+    return model, progress, losses(log)
+
+
+@pytest.mark.parametrize("kind", ["sequence", "token"])
+def test_the_gradient_reaches_the_question_encoder_and_not_the_passage_vectors(kind):
+    model, examples, retriever = training_setup(kind)
+    model.eval()
+    before = retriever.vectors_ND.copy()
+    batcher = Batcher(model, 4)
+    questions = [e.question for e in examples]
+
+    def loss():
+        contexts = batcher.contexts(questions, retriever.retrieve(questions, 3))
+        return model.nll(*contexts, batcher.labels_BT([e.target for e in examples])).mean()
+
+    loss().backward()
+    weight = model.question_encoder.module.weight
+    assert weight.grad.abs().sum() > 1e-3
+    assert model.generator.model.model.shared.weight.grad.abs().sum() > 0
+    # Numerically: the loss moves with the question encoder as its gradient says.
+    row, column = divmod(int(weight.grad.abs().argmax()), weight.shape[1])
+    slope, step = float(weight.grad[row, column]), 1e-2
+    values = []
+    with torch.no_grad():
+        for sign in (1, -1):
+            weight[row, column] += sign * step
+            values.append(float(loss()))
+            weight[row, column] -= sign * step
+    assert (values[0] - values[1]) / (2 * step) == pytest.approx(slope, rel=0.05)
+    np.testing.assert_array_equal(retriever.vectors_ND, before)
+
+
+def test_training_lowers_the_loss_and_moves_the_question_encoder(tmp_path):
+    model, _, seen = run(tmp_path, steps=100)
+    assert np.mean(seen[-10:]) < 0.3 * np.mean(seen[:3])
+    fresh, _, _ = training_setup()
+    assert not torch.equal(model.question_encoder.module.weight, fresh.question_encoder.module.weight)
+
+
+def test_micro_batches_give_one_trajectory(tmp_path):
+    (tmp_path / "a").mkdir()
+    trajectories = []
+    for micro in (0, 1, 3):
+        config = replace(CONFIG, micro_batch_size=micro)
+        trajectories.append(run(tmp_path / "a", config, name=f"{micro}.jsonl")[2])
+    np.testing.assert_allclose(trajectories[1], trajectories[0], rtol=1e-5)
+    np.testing.assert_allclose(trajectories[2], trajectories[0], rtol=1e-5)
+
+
+def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path):
+    config = replace(CONFIG, save_every=3, dropout=0.2)
+    (tmp_path / "whole").mkdir()
+    whole, progress, expected = run(tmp_path / "whole", config, steps=8)
+
+    class Killed(Exception):
+        pass
+
+    class Dying(Log):
+        def step(self, step, *args, **values):
+            super().step(step, *args, **values)
+            if step == 5:
+                raise Killed
+
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    model, examples, retriever = training_setup()
+    with pytest.raises(Killed):
+        train(model, examples, retriever, config, cut, steps=8, log=Dying(cut / "first.jsonl", quiet=True))
+    assert latest_state(cut / "state").name == "step-00000003"
+    # A state that was cut short is passed over.
+    shutil.copytree(cut / "state" / "step-00000003", cut / "state" / "step-00000004")
+    (cut / "state" / "step-00000004" / "state.json").unlink()
+    again, resumed, rest = run(cut, config, steps=8)
+    assert rest == expected[3:]
+    assert resumed.ids_seen == progress.ids_seen
+    for (name, a), b in zip(whole.state_dict().items(), again.state_dict().values()):
+        assert torch.equal(a, b), name
+
+
+def test_a_loss_that_is_not_finite_names_the_question_and_saves_nothing(tmp_path):
+    model, examples, retriever = training_setup()
+    with torch.no_grad():
+        model.generator.model.final_logits_bias[0, 5] = torch.nan
+    with pytest.raises(DataError, match="not finite for question 'q"):
+        train(model, examples, retriever, CONFIG, tmp_path, steps=2, log=Log(None, quiet=True))
+    assert latest_state(tmp_path / "state") is None
+
+
+def test_a_frozen_question_encoder_stays_as_it_is(tmp_path):
+    model, _, _ = run(tmp_path, trained=False)
+    fresh, _, _ = training_setup(trained=False)
+    assert torch.equal(model.question_encoder.module.weight, fresh.question_encoder.module.weight)
+    assert not torch.equal(
+        model.generator.model.model.shared.weight, fresh.generator.model.model.shared.weight
+    )
+
+
+def test_closed_book_learns_by_heart(tmp_path):
+    model, examples, _ = training_setup()
+    model.kind = "closed_book"
+    log = tmp_path / "log.jsonl"
+    train(model, examples, None, CONFIG, tmp_path, steps=80, log=Log(log, quiet=True))
+    assert losses(log)[-1] < 0.2 * losses(log)[0]
