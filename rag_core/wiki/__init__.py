@@ -1,0 +1,19 @@
+"""Wikipedia dumps to plain text: reading (`read_pages`), cleaning (`clean_wikitext`), both (`read_articles`)."""
+
+from rag_core.wiki.articles import read_articles
+from rag_core.wiki.clean import clean_wikitext
+from rag_core.wiki.dump import read_pages
+from rag_core.wiki.multistream import StreamRange, index_name, read_index
+from rag_core.wiki.records import Article, DumpError, Page
+
+__all__ = [
+    "Article",
+    "DumpError",
+    "Page",
+    "StreamRange",
+    "clean_wikitext",
+    "index_name",
+    "read_articles",
+    "read_index",
+    "read_pages",
+]

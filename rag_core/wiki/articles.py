@@ -1,0 +1,86 @@
+"""Dump → articles as plain text: filters, cleaning, and the count of everything that was read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from rag_core.wiki.clean import clean_wikitext
+from rag_core.wiki.dump import OnBadPage, Source, page_fault, read_dump, source_name
+from rag_core.wiki.namespaces import DEFAULT_PREFIXES, LinkPrefixes
+from rag_core.wiki.page_kinds import is_disambiguation, is_list
+from rag_core.wiki.records import Article, DumpError, Page, SiteInfo
+
+
+def read_articles(
+    path_or_file: Source,
+    *,
+    namespaces: Collection[int] = (0,),
+    keep_redirects: bool = False,
+    keep_disambiguation: bool = False,
+    keep_lists: bool = False,
+    lang: str = "en",
+    min_words: int = 0,
+    counts: Counter[str] | None = None,
+    lost_templates: Counter[str] | None = None,
+    on_bad_page: OnBadPage | None = None,
+    byte_range: tuple[int, int] | None = None,
+    expected_ids: Sequence[str] | None = None,
+) -> Iterator[Article]:
+    """The articles of a dump that pass the filters, as plain text.
+
+    `keep_lists` keeps list items inside articles and pages whose title announces a list. A page without
+    any text is never an article.
+
+    `counts` receives "read" and, for each page, exactly one of "written", "bad" or the reason why it
+    was skipped: "namespace", "redirect", "disambiguation", "list", "empty", "short". A page that
+    cannot be used or whose cleaning fails goes to `on_bad_page(page, reason)`; without one it is a
+    `DumpError`. `byte_range` and `expected_ids`: as in `read_pages`.
+    """
+    counts = Counter() if counts is None else counts
+    prefixes = DEFAULT_PREFIXES
+    for item in read_dump(path_or_file, byte_range=byte_range, expected_ids=expected_ids):
+        if isinstance(item, SiteInfo):
+            prefixes = LinkPrefixes(item.namespaces)
+            continue
+        counts["read"] += 1
+        fault = page_fault(item)
+        text = ""
+        if fault is None:
+            reason = _skip_reason(item, namespaces, keep_redirects, keep_disambiguation, keep_lists, lang)
+            if reason is not None:
+                counts[reason] += 1
+                continue
+            try:
+                text = clean_wikitext(item.wikitext, lang, keep_lists, prefixes=prefixes, lost=lost_templates)
+            except Exception as error:  # one page must not end a run over millions; it is reported
+                fault = f"cleaning failed: {type(error).__name__}: {error}"
+        if fault is not None:
+            counts["bad"] += 1
+            if on_bad_page is None:
+                raise DumpError(source_name(path_or_file), 0, f"page {item.title!r}, id {item.page_id!r}: {fault}")
+            on_bad_page(item, fault)
+        elif not text:
+            counts["empty"] += 1
+        elif min_words and len(text.split()) < min_words:
+            counts["short"] += 1
+        else:
+            counts["written"] += 1
+            yield Article(item.page_id, item.title, text)
+
+
+def _skip_reason(
+    page: Page, namespaces: Collection[int], redirects: bool, disambiguation: bool, lists: bool, lang: str
+) -> str | None:
+    """Why the filters leave this page out, or None."""
+    if page.namespace not in namespaces:
+        return "namespace"
+    if page.redirect is not None and not redirects:
+        return "redirect"
+    if not page.wikitext.strip():
+        return "empty"
+    if not lists and is_list(page.title, lang):
+        return "list"
+    if not disambiguation and is_disambiguation(page.title, page.wikitext):
+        return "disambiguation"
+    return None

@@ -1,0 +1,79 @@
+"""Third pass: `[[links]]` give their label, files and categories go, `[http://… label]` gives the label."""
+
+from __future__ import annotations
+
+import re
+
+from rag_core.wiki.namespaces import LinkPrefixes
+
+_SIMPLE = re.compile(r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:\[[^\[\]]*+\](?!\])[^\[\]]*+)*+(?:\[[^\[\]]*+\](?=\]\]))?))?\]\]")
+_BRACKETS = re.compile(r"\[\[|\]\]")
+_EXTERNAL = re.compile(
+    r"\[(?:(?:https?|ftps?|sftp|ircs?|news|nntp|gopher|git|svn|ssh|telnet|worldwind|geo|magnet|mailto|tel|sms|xmpp|"
+    r"urn|bitcoin):|//)[^\s\[\]<>\"]*+(?:[ \t\xa0]++([^\[\]\n]*+))?\]",
+    re.IGNORECASE,
+)
+
+
+def resolve_links(text: str, prefixes: LinkPrefixes) -> str:
+    """Wikitext without link markup. A link that never closes loses its brackets and its target."""
+    if "[[" in text:
+        text = _SIMPLE.sub(lambda match: _shown(match[1], match[2], prefixes), text)
+        if "[[" in text:
+            text = _nested(text, prefixes)
+    if "]]" in text:
+        text = text.replace("]]", "")
+    return _EXTERNAL.sub(_label, text) if "[" in text else text
+
+
+def _label(match: re.Match[str]) -> str:
+    return match[1] or ""
+
+
+def _shown(target: str, label: str | None, prefixes: LinkPrefixes) -> str:
+    colon = target.find(":")
+    if colon > 0:
+        prefix = target[:colon].strip()
+        if prefixes.hides(prefix):
+            return ""
+        if label is None and prefixes.is_project(prefix):
+            return target[colon + 1 :].strip()
+    elif colon == 0:
+        target = target[1:]
+    if label is None:
+        return target
+    if label.strip():
+        return label
+    # "[[Oak (tree)|]]": the pipe trick, left unexpanded.
+    return target.partition("(")[0].rpartition(":")[2].strip()
+
+
+def _nested(text: str, prefixes: LinkPrefixes) -> str:
+    """What the simple pattern left: links around links, and brackets without a partner.
+
+    `out` holds the pieces so far, `open_at` where in it the open links began. Levels above the
+    innermost few are treated as broken: only so is the cost linear.
+    """
+    out: list[str] = []
+    open_at: list[int] = []
+    position = 0
+    for bracket in _BRACKETS.finditer(text):
+        out.append(text[position : bracket.start()])
+        position = bracket.end()
+        if bracket.group() == "[[":
+            open_at.append(len(out))
+            out.append("")
+        elif open_at:
+            start = open_at.pop()
+            if len(open_at) < _MAX_NESTING:
+                target, pipe, label = "".join(out[start + 1 :]).partition("|")
+                out[start:] = [_shown(target, label if pipe else None, prefixes)]
+    out.append(text[position:])
+    for start in open_at:
+        target, pipe, rest = out[start + 1].partition("|") if start + 1 < len(out) else ("", "", "")
+        if pipe and "\n" not in target:
+            out[start + 1] = rest
+    return "".join(out)
+
+
+_MAX_NESTING = 12

@@ -1,0 +1,76 @@
+"""The index of a multistream dump: which bytes hold which pages.
+
+A multistream file is many small bzip2 streams of about 100 pages each, between a stream with the
+header and one with `</mediawiki>`. Index lines are `offset:page_id:title`; a title may hold colons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_core import files
+from rag_core.wiki.records import DumpError
+from rag_core.wiki.streams import xml_chunks
+
+_DUMP_NAME = re.compile(r"-multistream(\d*)\.xml((?:-p\d+p\d+)?)\.bz2$")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """Bytes [start, end) of a multistream file and the ids of the pages in them, in order."""
+
+    start: int
+    end: int
+    page_ids: tuple[str, ...]
+
+
+def index_name(dump: str) -> str | None:
+    """The name under which the index of a dump lies beside it, or None for another kind of dump.
+
+    >>> index_name("enwiki-pages-articles-multistream1.xml-p1p41242.bz2")
+    'enwiki-pages-articles-multistream-index1.txt-p1p41242.bz2'
+    """
+    if not _DUMP_NAME.search(dump):
+        return None
+    return _DUMP_NAME.sub(r"-multistream-index\1.txt\2.bz2", dump)
+
+
+def read_index(index: str, dump: str) -> list[StreamRange]:
+    """The ranges that an index promises for a dump, in the order of the file.
+
+    The last range ends with the file, so it holds the footer too. Raises `DumpError` for a line that
+    is none, for offsets that go backwards or leave the file.
+    """
+    dump_bytes = files.size(dump)
+    offsets: list[int] = []
+    ids: list[list[str]] = []
+    for n, (offset, page_id) in enumerate(_index_lines(index), start=1):
+        if not offsets or offset != offsets[-1]:
+            if offset >= dump_bytes or (offsets and offset < offsets[-1]):
+                reason = f"offset should grow and stay below the {dump_bytes} bytes of {dump}"
+                raise DumpError(index, n, f"line {n}: {reason}, got {offset}")
+            offsets.append(offset)
+            ids.append([])
+        ids[-1].append(page_id)
+    ends = [*offsets[1:], dump_bytes]
+    return [StreamRange(*bounds, tuple(page_ids)) for *bounds, page_ids in zip(offsets, ends, ids)]
+
+
+def _index_lines(index: str) -> Iterator[tuple[int, str]]:
+    with files.open_input(index) as source:
+        rest = b""
+        for chunk in xml_chunks(source, index):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (_parse_line(index, line) for line in lines if line)
+        if rest:
+            yield _parse_line(index, rest)
+
+
+def _parse_line(index: str, line: bytes) -> tuple[int, str]:
+    offset, _, rest = line.partition(b":")
+    page_id, colon, _ = rest.partition(b":")
+    if not (colon and offset.isdigit() and page_id.isdigit()):
+        raise DumpError(index, 0, f"expected offset:page_id:title, got {line[:80]!r}")
+    return int(offset), page_id.decode()

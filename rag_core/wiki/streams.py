@@ -1,0 +1,101 @@
+"""Bytes of a dump file → bytes of XML, whatever the compression, with the offset of any damage.
+
+The format is told by the first bytes, never by the name. Every stream of a concatenated or
+multistream file is read: one decompressor stops after the first and says nothing.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from rag_core.wiki.records import DumpError
+
+CHUNK_BYTES = 1 << 18
+_GZIP_WINDOW = 31  # zlib's code for "gzip header and trailer"
+
+
+class TrailingGarbage(Exception):
+    """Bytes that belong to no stream follow the last one; whether that matters is the parser's to say."""
+
+    def __init__(self, offset: int):
+        super().__init__(offset)
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    name: str
+    magic: bytes
+    new_decoder: Callable[[], Any]
+
+
+_CODECS = (
+    _Codec("bzip2", b"BZh", bz2.BZ2Decompressor),
+    _Codec("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(_GZIP_WINDOW)),
+)
+_FOREIGN = {b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstandard", b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz"}
+
+
+def xml_chunks(source: BinaryIO, name: str, byte_range: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """Yield the XML in pieces. Raises `DumpError` where the data is damaged or ends inside a stream,
+    and `TrailingGarbage` where something that is no stream follows a complete one.
+
+    `byte_range` (start, end) reads only these bytes of the file; start must be a stream's first byte.
+    """
+    start, end = byte_range if byte_range else (0, None)
+    if byte_range:
+        source.seek(start)
+    raw = _raw_chunks(source, None if end is None else end - start)
+    head = next(raw, b"")
+    for magic, format_name in _FOREIGN.items():
+        if head.startswith(magic):
+            raise DumpError(name, start, f"{format_name} is not read; repack as .xml, .xml.bz2 or .xml.gz")
+    for codec in _CODECS:
+        if head.startswith(codec.magic):
+            yield from _decompress(codec, head, raw, name, start)
+            return
+    if byte_range:
+        reason = "should start at a bzip2 or gzip stream" if head else "lies behind the end of the file"
+        raise DumpError(name, start, f"the range to byte {end} {reason}")
+    yield head
+    yield from raw
+
+
+def _raw_chunks(source: BinaryIO, n_bytes: int | None) -> Iterator[bytes]:
+    """Read `source` to its end, or `n_bytes` of it."""
+    while n_bytes is None or n_bytes > 0:
+        chunk = source.read(CHUNK_BYTES if n_bytes is None else min(CHUNK_BYTES, n_bytes))
+        if not chunk:
+            return
+        if n_bytes is not None:
+            n_bytes -= len(chunk)
+        yield chunk
+
+
+def _decompress(
+    codec: _Codec, pending: bytes, raw: Iterator[bytes], name: str, offset: int
+) -> Iterator[bytes]:
+    """Decompress stream after stream. `offset` is where `pending` begins in the file."""
+    while pending:
+        # A stream starts here. The magic may be split between two reads.
+        while len(pending) < len(codec.magic) and (more := next(raw, b"")):
+            pending += more
+        if not pending.startswith(codec.magic):
+            raise TrailingGarbage(offset)
+        decoder = codec.new_decoder()
+        while not decoder.eof:
+            if not pending and not (pending := next(raw, b"")):
+                raise DumpError(name, offset, f"the file ends inside a {codec.name} stream: it is cut off")
+            try:
+                data = decoder.decompress(pending)
+            except (OSError, zlib.error) as error:
+                raise DumpError(name, offset, f"damaged {codec.name} data: {error}") from error
+            if data:
+                yield data
+            offset += len(pending) - len(decoder.unused_data)
+            pending = b""
+        pending = decoder.unused_data or next(raw, b"")

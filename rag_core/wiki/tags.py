@@ -1,0 +1,127 @@
+"""First pass: comments, `<nowiki>`, extension tags and HTML.
+
+One walk from `<` to `<`. What hides its content from the rest of wikitext must go first: a `{{` in a
+comment opens nothing. Linear: the next closing tag of each name is looked up once and remembered.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TAG = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)")
+
+# Shown by MediaWiki as something other than running text: gone, with all they enclose.
+_DROPPED = frozenset(
+    "ref references gallery syntaxhighlight source score timeline hiero imagemap inputbox templatedata "
+    "templatestyles graph mapframe maplink categorytree dynamicpagelist rss includeonly indicator "
+    "languages listing quiz section table style script mapsources ol-map choose charinsert".split()
+)
+# Their content is shown as it stands, without being parsed.
+_VERBATIM = frozenset(("nowiki", "pre"))
+_FORMULA = frozenset(("math", "chem", "ce"))
+# Separate the words on their two sides.
+_SPACE = frozenset("br hr wbr".split()) - {"wbr"}
+_BLOCK = frozenset(
+    "p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead tfoot caption "
+    "article aside footer header main nav figure figcaption".split()
+)
+_INLINE = frozenset(
+    "a abbr b bdi bdo big blink cite code data del dfn em font i ins kbd label langconvert link mark meta "
+    "noinclude nobr onlyinclude q rb rbc rp rt rtc ruby s samp small span strike strong sub sup tt time u "
+    "var wbr img noindex section translate tvar includeonly nowiki pre math chem ce ref phonos".split()
+)
+_KNOWN = _DROPPED | _VERBATIM | _FORMULA | _SPACE | _BLOCK | _INLINE | {"li"}
+
+# Wikitext's own characters as entities: the later passes see text, the last one gives it back.
+_ESCAPES = {ord(c): f"&#{ord(c)};" for c in "[]{}|'=*:;_<>~-/!"} | {ord("#"): "&#35;"}
+
+
+def escape_markup(text: str) -> str:
+    """Text that no later pass takes for markup; entities in it stay entities."""
+    return text.translate(_ESCAPES) if "&" not in text else re.sub(r"&#?\w+;|[^&]+|&", _escape_part, text)
+
+
+def _escape_part(match: re.Match[str]) -> str:
+    part = match.group()
+    return part if part[0] == "&" else part.translate(_ESCAPES)
+
+
+def strip_tags(text: str) -> str:
+    """Wikitext without comments and tags."""
+    if "<" not in text:
+        return text
+    return _TagStripper(text).run()
+
+
+class _TagStripper:
+    def __init__(self, text: str):
+        self._text = text
+        self._out: list[str] = []
+        self._next_close: dict[str, re.Match[str] | None] = {}
+
+    def run(self) -> str:
+        text, out = self._text, self._out
+        position = 0
+        search = _TAG.search
+        while match := search(text, position):
+            start, end = match.span()
+            if start > position:
+                out.append(text[position:start])
+            comment, slash, name, attributes = match.groups()
+            if comment:
+                close = text.find("-->", end)
+                position = len(text) if close < 0 else close + 3
+                continue
+            name = name.lower()
+            if name not in _KNOWN:
+                out.append("" if slash or "=" in attributes else escape_markup(match.group()))
+                position = end
+            elif slash or attributes.endswith("/"):
+                out.append(_replacement(name, bool(slash)))
+                position = end
+            else:
+                position = self._element(name, end)
+        out.append(text[position:])
+        return "".join(out)
+
+    def _element(self, name: str, content_start: int) -> int:
+        """Handle an opening tag; returns where to go on."""
+        if name in _DROPPED or name in _VERBATIM or name in _FORMULA:
+            close = self._close(name, content_start)
+            if close is None:
+                return content_start
+            content = self._text[content_start : close.start()]
+            if name in _DROPPED:
+                if name == "ref" and (nested := _NESTED_REF.search(content)):
+                    return content_start + nested.start()
+            elif name in _VERBATIM:
+                self._out.append(escape_markup(content))
+            else:
+                self._out.append(_formula(content))
+            return close.end()
+        self._out.append(_replacement(name, False))
+        return content_start
+
+    def _close(self, name: str, position: int) -> re.Match[str] | None:
+        known = self._next_close.get(name, _UNKNOWN)
+        if known is _UNKNOWN or (known is not None and known.start() < position):
+            known = re.compile(rf"</{name}\s*+>", re.IGNORECASE).search(self._text, position)
+            self._next_close[name] = known
+        return known
+
+
+_UNKNOWN: object = object()
+_NESTED_REF = re.compile(r"<ref\b(?![^<>]*+/>)|\n[ \t]*+\n", re.IGNORECASE)
+
+
+def _replacement(name: str, closing: bool) -> str:
+    if name == "li":
+        return "\n" if closing else "\n* "
+    if name in _BLOCK:
+        return "\n"
+    return " " if name in _SPACE else ""
+
+
+def _formula(tex: str) -> str:
+    tex = tex.strip()
+    return escape_markup(tex) if len(tex) <= 60 and "\\" not in tex and "\n" not in tex else ""
