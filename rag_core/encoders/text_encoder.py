@@ -1,0 +1,295 @@
+"""`TextEncoder`: texts in, vectors out; the same object serves jobs and training.
+
+Shapes: N passages · Q questions · B rows of a batch · S tokens of a row · D numbers of a vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from rag_core import files
+from rag_core.encoders.batch_plan import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, Batch, plan_batches
+
+METADATA_FILE = "ragline_encoder.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSpec:
+    """What, besides weights and tokenizer, decides a vector.
+
+    pooling: "cls" (the first token's last hidden state, as DPR) or "mean" (over unmasked tokens).
+    normalize: divide by the L2 norm. score_scale: inner product × this = logit of p(z|x).
+    max_length: tokens, special ones included. pair_token_types: the text of a passage has token type
+    1 (as BERT's pairs); else all are 0, as in DPR.
+    """
+
+    pooling: str
+    normalize: bool
+    score_scale: float
+    max_length: int
+    pair_token_types: bool
+
+    def __post_init__(self) -> None:
+        if self.pooling not in ("cls", "mean"):
+            raise ValueError(f"pooling {self.pooling!r}; known are 'cls' and 'mean'")
+        if self.max_length < 4:
+            raise ValueError(f"max_length {self.max_length}; a passage needs at least 4 tokens")
+
+
+class NonFiniteVectorError(ValueError):
+    """The model gave NaN or Inf. `rows`: positions in the input whose vectors are not finite."""
+
+    def __init__(self, name: str, rows: Sequence[int], labels: Sequence[str]) -> None:
+        self.rows = tuple(rows)
+        shown = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
+        super().__init__(f"encoder {name}: vector with NaN or Inf for {shown}")
+
+
+class TextEncoder:
+    """A BERT-style encoder with its tokenizer and `EncoderSpec`; made by `load_encoder`.
+
+    name: what it was loaded as. dim: numbers in a vector. fingerprint: SHA-256 over weights, tokenizer
+    and spec. fits_passage_encoder: fingerprint of the passage encoder whose vectors the question
+    vectors belong with (its own for a bi-encoder, None where unknown, kept through training).
+    n_truncated, n_repaired: texts cut at max_length, and texts with lone surrogates (each read as
+    U+FFFD), since construction.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: torch.nn.Module,
+        tokenizer: Any,
+        spec: EncoderSpec,
+        *,
+        dim: int,
+        fits_passage_encoder: str | None = None,
+        is_bi_encoder: bool = True,
+        compute: str = "fp32",
+        forward: Callable[..., torch.Tensor] | None = None,
+    ) -> None:
+        from tokenizers import Tokenizer
+
+        if tokenizer.padding_side != "right":
+            raise ValueError(f"{name}: tokenizer pads on the {tokenizer.padding_side}, need right")
+        self.name = name
+        self.module = module
+        self.tokenizer = tokenizer
+        self.spec = spec
+        self.dim = dim
+        self.compute = compute
+        self.n_truncated = 0
+        self.n_repaired = 0
+        self._forward = forward
+        self._pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        # A private copy: whoever sets truncation or padding on `.tokenizer` does not change vectors.
+        self._fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        self._fast.no_padding()
+        self._fast.no_truncation()
+        self._tokenizer_digest = _tokenizer_digest(self._fast)
+        self._fast.enable_truncation(spec.max_length, strategy="longest_first")
+        self._weights_digest: tuple[Any, str] | None = None
+        self._loaded_fingerprint = self.fingerprint
+        if fits_passage_encoder is None and is_bi_encoder:
+            fits_passage_encoder = self._loaded_fingerprint
+        self.fits_passage_encoder = fits_passage_encoder
+
+    # -- identity ---------------------------------------------------------------------------------
+
+    @property
+    def max_length(self) -> int:
+        return self.spec.max_length
+
+    @property
+    def score_scale(self) -> float:
+        return self.spec.score_scale
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the weights as they are now, the tokenizer and the spec.
+
+        `compute` does not enter: vectors of one model in fp32, bf16 and int8 belong together.
+        """
+        if self.compute != "fp32" and self._weights_digest is not None:
+            weights = self._weights_digest[1]
+        else:
+            versions = tuple((p.data_ptr(), p._version) for p in self.module.parameters())
+            if self._weights_digest is None or self._weights_digest[0] != versions:
+                self._weights_digest = (versions, weights_digest(self.module))
+            weights = self._weights_digest[1]
+        spec = asdict(self.spec)
+        # How scores are scaled afterwards does not change a vector.
+        del spec["score_scale"]
+        identity = json.dumps([weights, self._tokenizer_digest, spec], sort_keys=True)
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    # -- vectors ----------------------------------------------------------------------------------
+
+    def encode_passages(
+        self, titles: Sequence[str], texts: Sequence[str], *, ids: Sequence[str] | None = None
+    ) -> np.ndarray:
+        """Vectors [N, D] float32 of passages, read as `[CLS] title [SEP] text [SEP]`.
+
+        `ids` break ties in the batch plan and name rows in errors. Raises NonFiniteVectorError.
+        """
+        if len(titles) != len(texts):
+            raise ValueError(f"{len(titles)} titles but {len(texts)} texts")
+        pairs = list(zip(self._clean(titles), self._clean(texts)))
+        return self._encode(self._fast.encode_batch(pairs), ids)
+
+    def encode_questions(self, questions: Sequence[str], *, ids: Sequence[str] | None = None) -> np.ndarray:
+        """Vectors [Q, D] float32 of questions, read as `[CLS] question [SEP]`."""
+        return self._encode(self._fast.encode_batch(self._clean(questions)), ids)
+
+    def tokenize_questions(self, questions: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """`input_ids_BS` and `attention_mask_BS` (int64), padded to the longest, for `embed`."""
+        encodings = self._fast.encode_batch(self._clean(questions))
+        self._count_truncated(encodings)
+        length = max((len(e.ids) for e in encodings), default=0)
+        input_ids_BS, mask_BS, _ = self._tensors(encodings, range(len(encodings)), length)
+        return input_ids_BS, mask_BS
+
+    def embed(
+        self,
+        input_ids_BS: torch.Tensor,
+        attention_mask_BS: torch.Tensor,
+        token_type_ids_BS: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """`vectors_BD` float32, differentiable; pooling and normalisation are inside.
+
+        Token types are 0 where they are not given (questions; DPR's passages).
+        """
+        if self._forward is not None:
+            pooled_BD = self._forward(input_ids_BS, attention_mask_BS, token_type_ids_BS)
+        else:
+            output = self.module(
+                input_ids=input_ids_BS,
+                attention_mask=attention_mask_BS,
+                token_type_ids=token_type_ids_BS,
+            )
+            pooled_BD = pool(output, attention_mask_BS, self.spec.pooling)
+        pooled_BD = pooled_BD.float()
+        return torch.nn.functional.normalize(pooled_BD, dim=-1) if self.spec.normalize else pooled_BD
+
+    def _encode(self, encodings: list[Any], ids: Sequence[str] | None) -> np.ndarray:
+        self._count_truncated(encodings)
+        vectors_ND = np.empty((len(encodings), self.dim), dtype=np.float32)
+        budget = GPU_TOKEN_BUDGET if self.device.type == "cuda" else CPU_TOKEN_BUDGET
+        plan = plan_batches(
+            [len(e.ids) for e in encodings], ids, token_budget=budget, max_length=self.max_length
+        )
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                for batch in plan:
+                    self._encode_batch(encodings, batch, vectors_ND)
+        finally:
+            self.module.train(was_training)
+        bad = np.flatnonzero(~np.isfinite(vectors_ND).all(axis=1)).tolist()
+        if bad:
+            labels = [ids[row] if ids is not None else f"row {row}" for row in bad]
+            raise NonFiniteVectorError(self.name, bad, labels)
+        return vectors_ND
+
+    def _encode_batch(self, encodings: list[Any], batch: Batch, vectors_ND: np.ndarray) -> None:
+        input_ids_BS, mask_BS, types_BS = self._tensors(encodings, batch.rows, batch.length)
+        device = self.device
+        vectors_BD = self.embed(
+            input_ids_BS.to(device),
+            mask_BS.to(device),
+            types_BS.to(device) if self.spec.pair_token_types else None,
+        )
+        vectors_ND[list(batch.rows)] = vectors_BD.cpu().numpy()
+
+    def _tensors(
+        self, encodings: list[Any], rows: Iterable[int], length: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        rows = list(rows)
+        input_ids_BS = np.full((len(rows), length), self._pad_id, dtype=np.int64)
+        mask_BS = np.zeros((len(rows), length), dtype=np.int64)
+        types_BS = np.zeros((len(rows), length), dtype=np.int64)
+        for i, row in enumerate(rows):
+            n = len(encodings[row].ids)
+            input_ids_BS[i, :n] = encodings[row].ids
+            types_BS[i, :n] = encodings[row].type_ids
+            mask_BS[i, :n] = 1
+        return torch.from_numpy(input_ids_BS), torch.from_numpy(mask_BS), torch.from_numpy(types_BS)
+
+    def _count_truncated(self, encodings: list[Any]) -> None:
+        self.n_truncated += sum(1 for e in encodings if e.overflowing)
+
+    def _clean(self, texts: Sequence[str]) -> list[str]:
+        """Texts with lone surrogates, which no tokenizer reads, made valid; such texts are counted."""
+        cleaned = list(texts)
+        for i, text in enumerate(cleaned):
+            if not isinstance(text, str):
+                raise ValueError(f"text {i} is {type(text).__name__}, need str")
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                cleaned[i] = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+                self.n_repaired += 1
+        return cleaned
+
+    # -- storage ----------------------------------------------------------------------------------
+
+    def save_pretrained(self, directory: str | os.PathLike[str]) -> None:
+        """Write weights (safetensors), config, tokenizer and `ragline_encoder.json` to a local directory.
+
+        `load_encoder(directory)` gives an equal encoder; `transformers` opens the weights too.
+        """
+        if self.compute != "fp32":
+            raise ValueError(f"{self.name}: loaded with compute={self.compute!r}; save needs fp32")
+        directory = os.fspath(directory)
+        os.makedirs(directory, exist_ok=True)
+        self.module.save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+        metadata = {
+            **asdict(self.spec),
+            "fingerprint": self.fingerprint,
+            "fits_passage_encoder": self.fits_passage_encoder,
+        }
+        # Last: a directory with this file is complete.
+        files.write_json(files.join(directory, METADATA_FILE), metadata)
+
+
+def pool(output: Any, attention_mask_BS: torch.Tensor, pooling: str) -> torch.Tensor:
+    """`[B, D]` from a model's output: DPR's own pooled vector, the first token, or the masked mean."""
+    if not hasattr(output, "last_hidden_state"):
+        return output.pooler_output
+    hidden_BSD = output.last_hidden_state
+    if pooling == "cls":
+        return hidden_BSD[:, 0]
+    mask_BS1 = attention_mask_BS.unsqueeze(-1).to(hidden_BSD.dtype)
+    return (hidden_BSD * mask_BS1).sum(1) / mask_BS1.sum(1).clamp(min=1e-9)
+
+
+def weights_digest(module: torch.nn.Module) -> str:
+    """SHA-256 over names, types, shapes and bytes of all weights, in name order."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        tensor = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _tokenizer_digest(fast: Any) -> str:
+    """SHA-256 over what decides token ids; truncation and padding are set per use and left out."""
+    state = json.loads(fast.to_str())
+    for key in ("version", "truncation", "padding", "decoder"):
+        state.pop(key, None)
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,31 @@
+"""Search: exact, FAISS and BM25 indexes with one interface, fusion, and random access to passages.
+
+`.search(queries, k)` of every index gives `(scores, ids)`: per query a list, best first, ordered by
+(-score, id), never padded.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_core.retrieval.bm25 import Bm25Index
+    from rag_core.retrieval.exact import ExactIndex
+    from rag_core.retrieval.faiss_index import FaissIndex
+    from rag_core.retrieval.passage_store import PassageStore
+    from rag_core.retrieval.topk import merge_topk
+
+_HOMES = {
+    "Bm25Index": "bm25",
+    "ExactIndex": "exact",
+    "FaissIndex": "faiss_index",
+    "PassageStore": "passage_store",
+    "merge_topk": "topk",
+}
+
+__all__ = ["Bm25Index", "ExactIndex", "FaissIndex", "PassageStore", "merge_topk"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

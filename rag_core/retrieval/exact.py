@@ -1,0 +1,117 @@
+"""Exact inner-product search: a fast first pass that can be wrong by a known margin, then float64.
+
+Every result is that of comparing float64 scores summed in one fixed order, whatever the first pass,
+the block size, the number of shards and of threads. The margins are proved in `first_pass`.
+
+Shapes: Q queries · N passages · D numbers of a vector.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from rag_core.retrieval.first_pass import TILE_QUERIES, TINY, Queries, float32_margin
+from rag_core.retrieval.rescore import exact_scores
+from rag_core.retrieval.topk import RunningTopK
+from rag_core.retrieval.vectors import ArrayVectors, RunVectors, VectorSource, check_finite
+
+
+class ExactIndex:
+    """Search over all vectors of an array, or of an embeddings run, with nothing to build.
+
+    Raises ValueError on NaN or Inf (naming the row's id), repeated ids, or a shape that does not fit.
+    Zero vectors are vectors like any other and score 0.
+    """
+
+    def __init__(self, vectors_ND: np.ndarray, ids: Sequence[str]) -> None:
+        self._source: VectorSource = ArrayVectors(vectors_ND, ids)
+
+    @classmethod
+    def open(cls, embeddings_dir: str | os.PathLike[str]) -> ExactIndex:
+        """An index over an embeddings run; vectors are streamed at each search, never all in memory."""
+        index = cls.__new__(cls)
+        index._source = RunVectors(os.fspath(embeddings_dir))
+        return index
+
+    def __len__(self) -> int:
+        return self._source.n
+
+    @property
+    def dim(self) -> int:
+        return self._source.dim
+
+    def search(
+        self,
+        queries_QD: np.ndarray,
+        k: int,
+        log_partition: bool = False,
+        score_scale: float = 1.0,
+    ) -> tuple:
+        """The k best passages of each query: `(scores, ids)`, per query a list, best first.
+
+        Scores are inner products in float64; order is (-score, id); a list is shorter than k only
+        when the corpus is. With `log_partition` a third value comes back: float64 [Q], the logsumexp
+        of score_scale × score over the *whole* corpus (-inf for an empty one), from float32 scores.
+        """
+        queries_QD = checked_queries(queries_QD, self.dim)
+        if k < 0:
+            raise ValueError(f"k = {k}; need 0 or more")
+        source = self._source
+        top = RunningTopK(len(queries_QD), min(k, source.n), source.ids_of)
+        log_z_Q = np.full(len(queries_QD), -np.inf)
+        queries = Queries(queries_QD)
+        for first_row, block_ND in source.blocks():
+            if len(queries_QD) == 0 or (k == 0 and not log_partition):
+                break
+            scan_block(queries, block_ND, first_row, top, log_z_Q if log_partition else None, score_scale)
+        scores, ids = top.results()
+        return (scores, ids, log_z_Q) if log_partition else (scores, ids)
+
+
+def checked_queries(queries_QD: np.ndarray, dim: int) -> np.ndarray:
+    """The queries as a float array [Q, dim]; ValueError on another shape, NaN or Inf."""
+    queries_QD = np.asarray(queries_QD)
+    if queries_QD.ndim != 2 or queries_QD.shape[1] != dim:
+        raise ValueError(f"queries have shape {queries_QD.shape}, the index needs [queries, {dim}]")
+    if queries_QD.dtype not in (np.float16, np.float32, np.float64):
+        raise ValueError(f"queries are {queries_QD.dtype}, need float16, float32 or float64")
+    check_finite(queries_QD, range(len(queries_QD)), "query")
+    return queries_QD
+
+
+def scan_block(
+    queries: Queries,
+    block_ND: np.ndarray,
+    first_row: int,
+    top: RunningTopK,
+    log_z_Q: np.ndarray | None,
+    score_scale: float,
+) -> None:
+    """Fold one block of vectors into the running top-k, and into `log_z_Q` where it is wanted."""
+    import torch
+
+    dim = block_ND.shape[1]
+    block = torch.from_numpy(np.ascontiguousarray(block_ND, dtype=np.float32))
+    norm = float(np.sqrt(np.square(block_ND, dtype=np.float64).sum(axis=1)).max(initial=0.0))
+    for q0 in range(0, len(queries), TILE_QUERIES):
+        span = slice(q0, q0 + TILE_QUERIES)
+        scores_QN = queries.float32_QD[span] @ block.T
+        margin_Q = float32_margin(dim) * queries.norm_Q[span] * norm + dim * TINY
+        if log_z_Q is not None:
+            part = torch.logsumexp(scores_QN * score_scale, dim=1).double().numpy()
+            log_z_Q[span] = np.logaddexp(log_z_Q[span], part)
+        if top.k == 0:
+            continue
+        floor_Q = top.threshold_Q[span]
+        if np.isneginf(floor_Q).any() and len(block) >= top.k:
+            kth = torch.topk(scores_QN, top.k, dim=1).values[:, -1].double().numpy()
+            floor_Q = np.maximum(floor_Q, kth - margin_Q)
+        # Rounded down, so that the comparison in float32 leaves nothing out.
+        floor = torch.from_numpy(np.nextafter((floor_Q - margin_Q).astype(np.float32), -np.inf))
+        near = torch.nonzero(scores_QN >= floor[:, None])
+        q, rows = near[:, 0].numpy() + q0, near[:, 1].numpy()
+        top.add(q, exact_scores(queries.original_QD, block_ND, q, rows), rows + first_row)
+    top.merge()
