@@ -41,7 +41,7 @@ def load_native(directory: str, kind: str | None = None) -> RagModel:
     meta = files.read_json(files.join(directory, MARKER))
     if meta.get("format") != FORMAT:
         raise DataError(f"{directory}: checkpoint format {meta.get('format')!r}; this version reads {FORMAT}")
-    kind = checked_kind(meta["kind"], kind, directory)
+    kind = checked_kind(meta["kind"], kind)
     encoder = None
     if meta["has_question_encoder"]:
         from rag_core.encoders import load_encoder
@@ -57,12 +57,8 @@ def load_native(directory: str, kind: str | None = None) -> RagModel:
     ).eval()
 
 
-def checked_kind(recorded: str, asked: str | None, where: str) -> str:
-    """The kind to use; a closed-book generator has no other, and no RAG checkpoint becomes one."""
-    if asked is None or asked == recorded:
-        return recorded
-    if asked not in KINDS:
+def checked_kind(recorded: str, asked: str | None) -> str:
+    """The kind to use: all three read the same weights, so any may be asked for."""
+    if asked is not None and asked not in KINDS:
         raise ValueError(f"kind {asked!r}; right: {', '.join(KINDS)}")
-    if "closed_book" in (recorded, asked):
-        raise ValueError(f"{where}: a {recorded} checkpoint cannot be used as {asked}")
-    return asked
+    return asked or recorded
