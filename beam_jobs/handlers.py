@@ -5,9 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-_lock = threading.Lock()
+from rag_core import files
+from rag_core.digest import digest_of
+from rag_core.stages import stage_manifest
+
+_lock = threading.RLock()
 
 
 def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,9 +37,10 @@ def shared_encoder(name: str, compute: str = "fp32") -> Any:
 @once_per_process
 def shared_index(directory: str) -> Any:
     """The index in a run directory, whatever its kind."""
-    from rag_core.retrieval import open_index
+    from rag_core.retrieval import Bm25Index, FaissIndex
 
-    return open_index(directory)
+    kind = stage_manifest(directory, "index")["kind"]
+    return (Bm25Index if kind == "bm25" else FaissIndex).open(directory)
 
 
 @once_per_process
@@ -46,6 +52,35 @@ def shared_passages(directory: str) -> Any:
 
 @once_per_process
 def shared_model(checkpoint: str, kind: str | None) -> Any:
-    from rag_core.models import RagModel
+    """A RAG checkpoint, or a bare generator (a built-in name or its directory) put to use as `kind`.
 
+    A bare generator has no question encoder; it answers from passages that were retrieved without it.
+    """
+    from rag_core.models import RagModel, load_generator
+    from rag_core.models.generator import BUILT_IN
+
+    if checkpoint in BUILT_IN or _is_bare_generator(checkpoint):
+        return RagModel(load_generator(checkpoint), kind=kind or "sequence").eval()
     return RagModel.from_pretrained(checkpoint, kind=kind)
+
+
+def _is_bare_generator(directory: str) -> bool:
+    config = files.join(directory, "config.json")
+    if files.exists(files.join(directory, "checkpoint.json")) or not files.exists(config):
+        return False
+    return files.read_json(config).get("model_type") != "rag"
+
+
+def generator_fingerprint(model: Any) -> str:
+    """All of a model that decides an answer to given passages: weights, tokenizer, layout, contexts."""
+    from rag_core.encoders.text_encoder import weights_digest
+
+    tokenizer = model.generator.tokenizer
+    return digest_of(
+        {
+            "weights": weights_digest(model.generator),
+            "tokenizer": tokenizer.backend.to_str() if tokenizer else None,
+            "target_layout": model.target_layout.to_json(),
+            "context_format": asdict(model.context_format),
+        }
+    )

@@ -18,21 +18,27 @@ from rag_core.errors import UsageError
 from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
 
 
-class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the description's line breaks and shows defaults."""
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the description's line breaks and shows the defaults that say something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = action.help or ""
+        if action.default in (None, False, argparse.SUPPRESS) or "default" in text:
+            return text
+        return f"{text} (default: %(default)s)".strip()
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one line, exit code 2."""
 
     def error(self, message: str) -> Any:
-        raise UsageError(f"{message} (see python -m {self.prog} --help)")
+        raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def job_parser(job: str, description: str) -> Parser:
     """A parser with the options every job has; the job adds its own."""
     parser = Parser(
-        prog=f"beam_jobs.{job}",
+        prog=f"python -m beam_jobs.{job}",
         description=description,
         formatter_class=HelpFormatter,
         allow_abbrev=False,

@@ -84,7 +84,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
 
 
 def find_inputs(patterns: Sequence[str]) -> list[files.FileInfo]:
-    """The input files, sorted and each once. UsageError for a pattern without a match, DataError when empty."""
+    """The input files, sorted, each once. UsageError for a pattern without a match, DataError when empty."""
     found: dict[str, files.FileInfo] = {}
     for pattern in patterns:
         matched = [f for f in files.list_files(pattern) if not _is_index(f.url)]

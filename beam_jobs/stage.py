@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.options.pipeline_options import PipelineOptions, TestOptions
 
 from beam_jobs.options import Parser, is_local_runner, make_runner, parse_job
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
@@ -66,11 +66,10 @@ def run_stage(
     build_pipeline: BuildPipeline = build_part_pipeline,
 ) -> int:
     """Run a job from its command line; returns 0. Raises UsageError (2) and DataError (3)."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
-    for noisy in ("apache_beam", "root"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    log.setLevel(logging.INFO)
     args, options = parse_job(parser, argv)
-    dry_run = bool(options.view_as(GoogleCloudOptions).dry_run)
+    dry_run = bool(options.view_as(TestOptions).dry_run)
     if not dry_run:
         check_output(args.output)
     plan = make_plan(args)
@@ -130,8 +129,9 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
     skipped = ", ".join(f"{n} {reason}" for reason, n in sorted(counts["skipped"].items())) or "none"
     dead = sum(counts["dead_lettered"].values())
     print(
-        f"{plan.job}: {manifest['rows']:,} rows in {len(manifest['parts'])} parts; {counts['read']:,} {plan.unit} "
-        f"read, {counts['written']:,} written, skipped: {skipped}, dead-lettered: {dead}"
+        f"{plan.job}: {manifest['rows']:,} rows in {len(manifest['parts'])} parts; "
+        f"{counts['read']:,} {plan.unit} read, {counts['written']:,} written, "
+        f"skipped: {skipped}, dead-lettered: {dead}"
     )
     print(
         f"{output}  ({manifest['seconds']:.1f} s)" + (f"; next: {plan.next_step}" if plan.next_step else "")

@@ -140,7 +140,7 @@ def row_digest_of(url: str) -> str:
 
 
 def writer_options(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet settings: zstd, except vectors, which stay plain and uncompressed so that they can be mapped."""
+    """Parquet settings: zstd, but vectors stay plain and uncompressed, so that they can be mapped."""
     vectors = {f.name for f in schema if pa.types.is_fixed_size_list(f.type)}
     if not vectors:
         return {"compression": "zstd", "write_page_checksum": True}

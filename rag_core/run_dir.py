@@ -152,13 +152,17 @@ def check_owner(output: str, run: dict[str, Any]) -> None:
 def build_manifest(
     run: dict[str, Any], reports: list[dict[str, Any]], n_parts: int, seconds: float, extra: dict[str, Any]
 ) -> dict[str, Any]:
-    """The manifest as a value: totals from the parts' own reports, never from Beam counters."""
-    reports = sorted(reports, key=lambda r: r["index"])
+    """The manifest as a value: totals from the parts' own reports, never from Beam counters.
+
+    What a report holds under `extra` (an index's measured recall) joins the stage's own `extra`.
+    """
+    reports = sorted((dict(r) for r in reports), key=lambda r: r["index"])
     if [r["index"] for r in reports] != list(range(n_parts)):
         raise RuntimeError(f"parts reported {[r['index'] for r in reports]}, expected 0 to {n_parts - 1}")
     counts: dict[str, Any] = {"read": 0, "written": 0, "skipped": {}, "dead_lettered": {}}
     for report in reports:
         add_counts(counts, report["counts"])
+        extra = {**extra, **report.pop("extra", {})}
     return {
         **{k: run[k] for k in ("job", "fingerprint", "logic_version", "inputs", "models", "options", "seed")},
         "parts": reports,

@@ -1,4 +1,4 @@
-"""What embed does with a part: passages in, vectors out; a passage that cannot be embedded goes to the dead letters."""
+"""What embed does with a part: passages in, vectors out, the ones without a vector to the dead letters."""
 
 from __future__ import annotations
 

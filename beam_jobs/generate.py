@@ -1,0 +1,115 @@
+"""Answer questions with a RAG checkpoint.
+
+    python -m beam_jobs.generate --questions test.jsonl --task custom --checkpoint checkpoint/ \\
+        --retrieved retrieved/ --passages passages/ --output predictions/
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from beam_jobs.handlers import generator_fingerprint, shared_model
+from beam_jobs.options import job_parser, run_job
+from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.generate_answers import GenerateWorker
+from beam_jobs.transforms.questions import question_parts, questions_input
+from rag_core.datasets import TASKS
+from rag_core.digest import file_digest
+from rag_core.errors import UsageError
+from rag_core.parts import Part
+from rag_core.run_dir import run_input
+from rag_core.stages import stage_manifest
+
+LOGIC_VERSION = 1
+QUESTIONS_PER_PART = 128
+
+DESCRIPTION = """Answer questions: RAG-Token, RAG-Sequence, or the bare generator.
+
+One of three inputs: --retrieved with --passages; --given-contexts (rows with `ctxs`); --closed-book."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = job_parser("generate", DESCRIPTION)
+    p.add_argument("--questions", required=True, metavar="FILE")
+    p.add_argument("--task", required=True, choices=TASKS)
+    p.add_argument(
+        "--checkpoint", required=True, metavar="DIR|NAME", help="RAG checkpoint, or a bare generator"
+    )
+    p.add_argument("--retrieved", metavar="DIR", help="run directory of beam_jobs.retrieve")
+    p.add_argument("--passages", metavar="DIR", help="run directory of beam_jobs.split")
+    p.add_argument("--given-contexts", action="store_true", help="passages stand in the questions file")
+    p.add_argument("--closed-book", action="store_true", help="no passages")
+    p.add_argument("--kind", choices=("sequence", "token"), help="the marginal; default: the checkpoint's")
+    p.add_argument("--n-docs", type=int, help="passages a question; default: the checkpoint's")
+    p.add_argument("--decoding", choices=("greedy", "beam", "thorough", "fast"), help="default: by kind")
+    p.add_argument("--num-beams", type=int, default=1)
+    p.add_argument("--max-length", type=int, default=50, help="tokens of an answer, start and end included")
+    p.add_argument("--num-return-sequences", type=int, default=1, help="candidates kept a question")
+    p.add_argument("--length-penalty", type=float, default=1.0)
+    return p
+
+
+def make_plan(args: argparse.Namespace) -> StagePlan:
+    from rag_core.decoding import DecodingConfig
+
+    sources = [bool(args.retrieved), args.given_contexts, args.closed_book]
+    if sum(sources) != 1:
+        raise UsageError("give exactly one of --retrieved, --given-contexts, --closed-book")
+    if bool(args.retrieved) != bool(args.passages):
+        raise UsageError("--retrieved and --passages belong together")
+    if args.n_docs is not None and args.n_docs < 1:
+        raise UsageError(f"--n-docs {args.n_docs}: must be at least 1")
+    kind = "closed_book" if args.closed_book else args.kind
+    model = shared_model(args.checkpoint, kind)
+    try:
+        config = DecodingConfig(
+            decoding=args.decoding,
+            num_beams=args.num_beams,
+            max_length=args.max_length,
+            num_return_sequences=args.num_return_sequences,
+            length_penalty=args.length_penalty,
+        ).resolved(model.kind, model.target_layout)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    n_docs = args.n_docs or model.n_docs
+    inputs = {"questions": questions_input(args.questions, args.task)}
+    if args.retrieved:
+        inputs["retrieved"] = run_input(stage_manifest(args.retrieved, "retrieve"))
+        inputs["passages"] = run_input(stage_manifest(args.passages, "split"))
+    if args.given_contexts:
+        inputs["contexts"] = file_digest(args.questions)
+    decoding = config.to_json()
+    worker = GenerateWorker(
+        questions=args.questions,
+        task=args.task,
+        checkpoint=args.checkpoint,
+        kind=kind,
+        retrieved=args.retrieved,
+        passages=args.passages,
+        given_contexts=args.given_contexts,
+        n_docs=n_docs,
+        decoding=decoding,
+    )
+    parts: list[Part] = question_parts(args.questions, args.task, QUESTIONS_PER_PART)
+    return StagePlan(
+        job="generate",
+        logic_version=LOGIC_VERSION,
+        inputs=inputs,
+        models={"checkpoint": generator_fingerprint(model)},
+        options={"kind": model.kind, "n_docs": n_docs, "decoding": decoding},
+        parts=parts,
+        worker=worker,
+        unit="questions",
+        next_step=f"python -m eval.run --predictions {args.output} --questions {args.questions} "
+        f"--task {args.task} --output RESULTS",
+    )
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the job; see `--help`."""
+    return run_stage(parser(), make_plan, argv)
+
+
+if __name__ == "__main__":
+    run_job(run)
