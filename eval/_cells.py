@@ -50,11 +50,9 @@ class Cell:
         return self
 
 
-def fill_cell(
-    metric: Metric, statistics_NS: np.ndarray, missing_N: np.ndarray, weights_NR: np.ndarray
-) -> Cell:
+def fill_cell(metric: Metric, statistics_NS: np.ndarray, weights_NR: np.ndarray) -> Cell:
     """The cell of scored rows. `weights_NR` float64 are their bootstrap weights."""
-    cell = Cell(len(statistics_NS), int(missing_N.sum()))
+    cell = Cell(len(statistics_NS))
     if isinstance(metric, MeanMetric):
         values_N = np.array([metric.example(tuple(row)) for row in statistics_NS.tolist()], np.float64)
         cell.exact = exact_sum(values_N)
@@ -155,16 +153,16 @@ class KeyCell:
         return max(0.0, value - spread), min(1.0, value + spread)
 
 
-def fill_key_cell(
-    keys: Sequence[Sequence[int]], missing_N: np.ndarray, halves_N: np.ndarray
-) -> KeyCell:
+def fill_key_cell(keys: Sequence[Sequence[int]], halves_N: np.ndarray) -> KeyCell:
     """The cell of rows' n-gram keys; `halves_N` uint64 are the rows' half-sample bits."""
     lengths = np.array([len(k) for k in keys], np.int64)
     flat = np.fromiter((key for row in keys for key in row), np.uint64, int(lengths.sum()))
     member = (halves_N[:, None] >> np.arange(HALVES, dtype=np.uint64)) & np.uint64(1)
     cell = KeyCell(
-        len(keys), int(missing_N.sum()), int(lengths.sum()), lengths @ member.astype(np.int64)
+        len(keys),
+        total=int(lengths.sum()),
+        totals_H=lengths @ member.astype(np.int64),
+        pieces=[(flat, np.repeat(halves_N, lengths))],
     )
-    cell.pieces = [(flat, np.repeat(halves_N, lengths))]
     cell.compact()
     return cell

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from rag_core import files
 from rag_core.errors import DataError
-from rag_core.run_dir import MANIFEST
 from rag_core.schemas import PREDICTIONS, RETRIEVED
 from rag_core.stages import read_table, stage_manifest
 
@@ -45,7 +44,7 @@ def read_predictions(path: str) -> pa.Table:
     if files.exists(path):
         return _from_file(path)
     stage_manifest(path, "generate")
-    table = read_table(path, [name for name in COLUMNS])
+    table = read_table(path, COLUMNS)
     return table.append_column("question", pa.nulls(len(table), pa.string())).cast(SCHEMA)
 
 
@@ -55,16 +54,12 @@ def read_retrieved(path: str) -> pa.Table:
         stage_manifest(path, "retrieve")
         return read_table(path)
     table = _parquet(path, files.read_bytes(path))
-    missing = [name for name in ("question_id", "passage_ids", "doc_scores") if name not in table.column_names]
-    if missing:
+    required = ("question_id", "passage_ids", "doc_scores")
+    if missing := [name for name in required if name not in table.column_names]:
         raise DataError(f"{path}: no column {missing[0]!r}; a retrieved run has {', '.join(RETRIEVED.names)}")
     columns = {name: table[name] for name in RETRIEVED.names if name in table.column_names}
     columns.setdefault("log_partition", pa.nulls(len(table), pa.float32()))
     return pa.table(columns).cast(RETRIEVED)
-
-
-def is_run_directory(path: str) -> bool:
-    return files.exists(files.join(path, MANIFEST))
 
 
 def _from_file(path: str) -> pa.Table:
@@ -193,7 +188,8 @@ def _answer(where: str, row: dict[str, Any]) -> tuple[str | None, list[str]]:
     else:
         known = [key for key in _ANSWER if key in row]
         if not known:
-            raise DataError(f"{where}: no answer (expected one of {', '.join(_ANSWER)}; found {', '.join(row)})")
+            found = ", ".join(row)
+            raise DataError(f"{where}: no answer (expected one of {', '.join(_ANSWER)}; found {found})")
         value = row[known[0]]
     if isinstance(value, list) and len(value) <= 1:
         value = value[0] if value else None

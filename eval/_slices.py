@@ -1,4 +1,4 @@
-"""Parts of a test set that are scored by themselves: by the question, by what was retrieved, or by one's own column."""
+"""Parts of a test set scored by themselves: by the question, by what was retrieved, by one's own column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rag_core.datasets.custom import rows_of
 from rag_core.datasets.records import read_source
 from rag_core.errors import UsageError
 
-_WORDS = {w: w for w in ("who", "what", "when", "where", "which", "why", "how")} | {"whom": "who", "whose": "who"}
+_WORDS = {word: word for word in ("who", "what", "when", "where", "which", "why", "how")}
+_WORDS |= {"whom": "who", "whose": "who"}
 _WORD = re.compile(r"[a-z]+")
 _RANKS = ((1, "1"), (5, "2-5"), (20, "6-20"), (100, "21-100"))
 
@@ -58,7 +59,7 @@ def slices_of(
 def read_own_columns(path: str, task: str, columns: Sequence[str]) -> dict[str, dict[str, str]]:
     """One's own columns of a `custom` file: column → question id → value as text."""
     if task != "custom":
-        raise UsageError(f"--slice-by needs --task custom, whose rows may have further columns (task: {task})")
+        raise UsageError(f"--slice-by: only rows of --task custom may have further columns (task: {task})")
     out: dict[str, dict[str, str]] = {column: {} for column in columns}
     seen: set[str] = set()
     for line, row in rows_of(read_source(path, task)):
@@ -69,5 +70,6 @@ def read_own_columns(path: str, task: str, columns: Sequence[str]) -> dict[str, 
                 out[column][name] = str(row[column])
     unknown = [column for column in columns if column not in seen]
     if unknown:
-        raise UsageError(f"--slice-by {unknown[0]}: no such column in {path} (columns: {', '.join(sorted(seen))})")
+        known = ", ".join(sorted(seen))
+        raise UsageError(f"--slice-by {unknown[0]}: no such column in {path} (columns: {known})")
     return out

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eval._cells import Cell, KeyCell, cell_interval, cell_value
-from eval._score import CellKey, EvalTask, Inputs
+from eval._examples import EvalTask, Inputs
+from eval._score import CellKey
 from rag_core import files
 from rag_core.digest import RowDigest
 from rag_core.parts import row_groups, writer_options
@@ -33,7 +34,9 @@ def merge_cells(
     return into
 
 
-def summary_rows(task: EvalTask, inputs: Inputs, cells: dict[CellKey, Cell | KeyCell]) -> list[dict[str, Any]]:
+def summary_rows(
+    task: EvalTask, inputs: Inputs, cells: dict[CellKey, Cell | KeyCell]
+) -> list[dict[str, Any]]:
     """One row for each run, metric, slice and scope that has examples; the whole set first."""
     rows = []
     for index, run in enumerate(inputs.runs):

@@ -14,9 +14,8 @@ import apache_beam as beam
 
 from beam_jobs.options import job_parser, make_runner, parse_job, register_file_systems, run_job
 from eval._cells import Cell, KeyCell
-from eval._plan import Column
-from eval._predictions import is_run_directory
-from eval._score import CellKey, EvalTask, RunSpec, load_inputs, score_part
+from eval._examples import EvalTask, RunSpec, load_inputs
+from eval._score import CellKey, score_part
 from eval._summary import join_parts, merge_cells, summary_rows, write_batches, write_summary
 from rag_core import files
 from rag_core.datasets import TASKS
@@ -40,14 +39,15 @@ without ids they join by the letters and digits of the question."""
 def parser() -> argparse.ArgumentParser:
     p = job_parser("run", DESCRIPTION)
     p.prog = "eval.run"
+    several = {"nargs": "+", "default": []}
     p.add_argument("--questions", required=True, metavar="FILE", help="test set")
     p.add_argument("--task", required=True, choices=TASKS, metavar="TASK", help=", ".join(TASKS))
-    p.add_argument("--predictions", nargs="+", default=[], metavar="DIR|FILE", help="of beam_jobs.generate or others")
-    p.add_argument("--retrieved", nargs="+", default=[], metavar="DIR", help="of beam_jobs.retrieve; one serves all runs")
-    p.add_argument("--passages", metavar="DIR", help="passages' texts, for top-k accuracy by the answer's words")
-    p.add_argument("--run", nargs="+", default=[], metavar="NAME", help="names of the runs (default: the output's)")
-    p.add_argument("--metrics", nargs="+", default=[], metavar="NAME", help="further metrics of the predictions")
-    p.add_argument("--slice-by", nargs="+", default=[], metavar="COLUMN", help="own columns of a custom test set")
+    p.add_argument("--predictions", **several, metavar="DIR|FILE", help="of beam_jobs.generate, or others'")
+    p.add_argument("--retrieved", **several, metavar="DIR", help="of beam_jobs.retrieve; one serves all runs")
+    p.add_argument("--passages", metavar="DIR", help="texts, for top-k accuracy by the answer's words")
+    p.add_argument("--run", **several, metavar="NAME", help="names of the runs (default: the output's)")
+    p.add_argument("--metrics", **several, metavar="NAME", help="further metrics of the predictions")
+    p.add_argument("--slice-by", **several, metavar="COLUMN", help="own columns of a custom test set")
     p.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     return p
 
@@ -66,14 +66,16 @@ def run_specs(args: argparse.Namespace) -> tuple[RunSpec, ...]:
     names = args.run or default
     if len(names) != n or len(set(names)) != n:
         raise UsageError(f"--run: {n} different names are needed, found {', '.join(names)}")
-    return tuple(
-        RunSpec(names[i], args.predictions[i] if args.predictions else None, retrieved[i] if retrieved else None)
-        for i in range(n)
-    )
+    nothing: list[str | None] = [None] * n
+    return tuple(map(RunSpec, names, args.predictions or nothing, retrieved or nothing))
+
+
+PartKey = tuple[int, int, int, int]
+"""Part number, run, first question, one past the last."""
 
 
 class ScorePart(beam.DoFn):
-    """(part number, run, first, last question) → the part's rows written, its sums passed on."""
+    """A part's rows are written, its sums passed on (or the error of bad data)."""
 
     def __init__(self, task: EvalTask, output: str) -> None:
         self._task, self._output = task, output
@@ -81,7 +83,7 @@ class ScorePart(beam.DoFn):
     def setup(self) -> None:
         register_file_systems()
 
-    def process(self, part: tuple[int, int, int, int]) -> Iterator[tuple[str, dict[CellKey, Cell | KeyCell]]]:
+    def process(self, part: PartKey) -> Iterator[tuple[str, dict[CellKey, Cell | KeyCell]]]:
         number, run, start, stop = part
         try:
             batches, cells = score_part(self._task, run, start, stop)
@@ -129,11 +131,7 @@ def finish(
     urls = [part_url(output, number) for number in range(n_parts)]
     report = join_parts(output, run["fingerprint"], inputs.schema(), urls)
     write_summary(output, summary_rows(task, inputs, cells))
-    extra = {
-        "runs": {r.spec.name: run_counts(r) for r in inputs.runs},
-        "n_questions": len(inputs.questions),
-        "rejected_questions": inputs.rejected,
-    }
+    extra = {"runs": {r.spec.name: run_counts(r) for r in inputs.runs}, **inputs.about}
     finish_run(output, run, [report], 1, extra)
 
 
@@ -148,7 +146,7 @@ def run_counts(run: Any) -> dict[str, Any]:
 
 
 def build_pipeline(
-    pipeline: beam.Pipeline, task: EvalTask, output: str, run: dict[str, Any], parts: list[tuple[int, int, int, int]]
+    pipeline: beam.Pipeline, task: EvalTask, output: str, run: dict[str, Any], parts: list[PartKey]
 ) -> Any:
     return (
         pipeline
@@ -162,7 +160,7 @@ def build_pipeline(
 
 def input_mark(path: str) -> Any:
     """How an input enters the fingerprint: a run by its rows, a file by its bytes."""
-    return run_input(read_manifest(path)) if is_run_directory(path) or not files.exists(path) else file_digest(path)
+    return file_digest(path) if files.exists(path) else run_input(read_manifest(path))
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -201,8 +199,8 @@ def _score(claimed: RunDir, task: EvalTask, options: Any) -> None:
     failure = files.join(claimed.output, WORK, "failure.json")
     files.delete([failure])
     n = len(load_inputs(task).questions)
-    pieces = [(r, a, min(a + ROWS_PER_PART, n)) for r in range(len(task.runs)) for a in range(0, n, ROWS_PER_PART)]
-    parts = [(number, *piece) for number, piece in enumerate(pieces)]
+    starts = [(run, start) for run in range(len(task.runs)) for start in range(0, n, ROWS_PER_PART)]
+    parts = [(i, run, start, min(start + ROWS_PER_PART, n)) for i, (run, start) in enumerate(starts)]
     with claimed.alive():
         pipeline = beam.Pipeline(runner=make_runner(options), options=options)
         build_pipeline(pipeline, task, claimed.output, claimed.run, parts)
@@ -217,16 +215,21 @@ def _show(output: str, manifest: dict[str, Any]) -> None:
 
     with files.open_input(files.join(output, "summary.parquet")) as stream:
         rows = pq.read_table(stream).to_pylist()
-    print(f"{'run':20} {'metric':22} {'value':>9} {'95% interval':>19} {'n':>8} {'missing':>8} {'answered':>9}")
+    line = "{:20} {:22} {:>9} {:>19} {:>8} {:>8} {:>9}".format
+    print(line("run", "metric", "value", "95% interval", "n", "missing", "answered"))
     whole = [r for r in rows if r["slice"] == "all"]
     answered = {(r["run"], r["metric"]): r["value"] for r in whole if r["scope"] == "answered"}
     for row in whole:
         if row["scope"] == "all":
             interval = f"[{_figure(row['ci_low'])}, {_figure(row['ci_high'])}]"
-            print(
-                f"{row['run'][:20]:20} {row['metric'][:22]:22} {_figure(row['value']):>9} {interval:>19} "
-                f"{row['n']:>8} {row['n_missing']:>8} {_figure(answered[row['run'], row['metric']]):>9}"
-            )
+            names, ours = (row["run"][:20], row["metric"][:22]), answered[row["run"], row["metric"]]
+            print(line(*names, _figure(row["value"]), interval, row["n"], row["n_missing"], _figure(ours)))
+    absent = {what: manifest.get(f"gold_{what}_absent") for what in ("passages", "pages")}
+    for what, count in absent.items():
+        if count:
+            print(f"{count} gold {what} are not in the corpus, such as {manifest['first_absent'][:3]}")
+    if manifest["rejected_questions"]:
+        print(f"questions left out: {manifest['rejected_questions']}")
     for name, found in manifest["runs"].items():
         for what, counts in found.items():
             odd = {k: v for k, v in counts.items() if v and k not in ("joined", "unknown_ids")}
@@ -238,8 +241,6 @@ def _show(output: str, manifest: dict[str, Any]) -> None:
 def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
-
-__all__ = ["Column", "build_pipeline", "parser", "run"]
 
 if __name__ == "__main__":
     run_job(run)

@@ -23,7 +23,7 @@ class Score:
 
     `value` lies in [0, 1] (log-probabilities apart) and is None where it is undefined (0/0).
     `per_example` has one number per example, None where the metric leaves the example out. `n` examples
-    were scored, `n_missing` of them had no prediction and count as wrong. `details` are further numbers
+    were scored; `n_missing` had no prediction, which counts as wrong. `details` are further numbers
     of the same count (distinct and total n-grams, the accuracies at each k, …).
     """
 
@@ -53,6 +53,14 @@ class Metric:
     """How the value comes about, `key:value` joined by `|`: the signature's middle."""
     version: ClassVar[int] = 1
     """Raised when the metric's values change."""
+    defined_over_nothing: ClassVar[bool] = False
+    """Whether an empty set has a value, or a documented lack of one, and is not an error."""
+    leaves_missing_out: ClassVar[bool] = False
+    """No number stands in for a missing one: such examples count in `n_missing`, but not in `n`."""
+
+    def is_missing(self, prediction: Any) -> bool:
+        """Whether there is no prediction: None, NaN, pandas' NA. An empty text is a prediction."""
+        return is_missing(prediction)
 
     def statistics(self, prediction: Any, references: Any) -> Statistics | None:
         """The integers of one example; None when the metric leaves it out by definition."""
@@ -69,6 +77,10 @@ class Metric:
     def total(self, rows: Sequence[Statistics]) -> float | None:
         """The value over the examples that are scored."""
         raise NotImplementedError
+
+    def details(self, rows: Sequence[Statistics]) -> dict[str, Any]:
+        """Further numbers of the same count, for `Score.details`."""
+        return {}
 
     @property
     def signature(self) -> str:
@@ -112,7 +124,6 @@ def mean(values: Iterable[float]) -> float | None:
 
 
 def is_missing(prediction: Any) -> bool:
-    """None, NaN and pandas' NA are no prediction; an empty text is one."""
     if prediction is None or type(prediction).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(prediction, float) and math.isnan(prediction)

@@ -7,13 +7,56 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval.metrics.base import Metric, Score, is_missing
+from eval.metrics.base import Metric, Score
+from rag_core.datasets.msmarco import NO_ANSWER
 
 # name: (module, class, options). `{k}` in a name is a number.
 METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "exact_match": ("exact_match", "ExactMatch", {}),
     "f1": ("f1", "F1", {}),
+    "regex_match": ("regex_match", "RegexMatch", {}),
+    "regex_search": ("regex_match", "RegexSearch", {}),
+    "bleu1": ("bleu", "Bleu", {"order": 1}),
+    "bleu4": ("bleu", "Bleu", {"order": 4}),
+    "rouge_l": ("rouge_l", "RougeL", {}),
+    "rouge_l_kilt": ("rouge_l_kilt", "RougeLKilt", {}),
+    "bleu1_msmarco": ("bleu1_msmarco", "Bleu1MsMarco", {}),
+    "rouge_l_msmarco": ("rouge_l_msmarco", "RougeLMsMarco", {}),
+    "msmarco_f1": ("msmarco_f1", "MsMarcoF1", {}),
+    "q_bleu1": ("q_bleu1", "QBleu1", {"name": "q_bleu1", "weights": (0.41, 0.36, 0.2, 0.03), "delta": 0.66}),
+    "q_bleu1_default": (
+        "q_bleu1",
+        "QBleu1",
+        {"name": "q_bleu1_default", "weights": (0.6, 0.1, 0.2, 0.1), "delta": 0.7},
+    ),
+    "fever_accuracy": ("fever_accuracy", "FeverAccuracy", {}),
+    "fever_accuracy_2way": ("fever_accuracy", "FeverAccuracy", {"name": "fever_accuracy_2way", "ways": 2}),
+    "fever_score": ("fever_score", "FeverScore", {}),
+    "fever_precision": ("fever_evidence", "FeverEvidence", {"part": "precision"}),
+    "fever_recall": ("fever_evidence", "FeverEvidence", {"part": "recall"}),
+    "fever_f1": ("fever_evidence", "FeverEvidence", {"part": "f1"}),
+    "distinct_trigrams": ("distinct_trigrams", "DistinctNgrams", {}),
     "top_k_accuracy": ("top_k_accuracy", "TopKAccuracy", {}),
+    "mrr": ("mrr", "Mrr", {}),
+    "mrr_at_k": ("mrr", "Mrr", {}),
+    "recall_at_k": ("recall_at_k", "AtK", {"part": "recall"}),
+    "precision_at_k": ("recall_at_k", "AtK", {"part": "precision"}),
+    "success_at_k": ("recall_at_k", "AtK", {"part": "success"}),
+    "r_precision": ("r_precision", "RPrecision", {}),
+    "kilt_em": ("kilt", "Kilt", {"part": "em"}),
+    "kilt_f1": ("kilt", "Kilt", {"part": "f1"}),
+    "kilt_accuracy": ("kilt", "Kilt", {"part": "accuracy"}),
+    "kilt_rougel": ("kilt", "Kilt", {"part": "rougel"}),
+    "kilt_downstream_em": ("kilt", "Kilt", {"part": "em", "combined": False}),
+    "kilt_downstream_f1": ("kilt", "Kilt", {"part": "f1", "combined": False}),
+    "kilt_downstream_accuracy": ("kilt", "Kilt", {"part": "accuracy", "combined": False}),
+    "kilt_downstream_rougel": ("kilt", "Kilt", {"part": "rougel", "combined": False}),
+    "mean_log_prob": ("mean_log_prob", "MeanNumber", {"name": "mean_log_prob", "options": "unit:nats"}),
+    "retrieval_mass": (
+        "mean_log_prob",
+        "MeanNumber",
+        {"name": "retrieval_mass", "options": "sum-exp(score-log_partition)"},
+    ),
 }
 
 
@@ -46,27 +89,33 @@ def compute(name: str, predictions: Any, references: Any = None, **options: Any)
     on an example without references.
     """
     metric = get_metric(name, **options)
+    by_id = isinstance(predictions, Mapping)
     predictions, references = _paired(metric, predictions, references)
     rows: list[tuple[int, ...] | None] = []
     n_missing = 0
     for index, (prediction, reference) in enumerate(zip(predictions, references)):
         try:
-            if is_missing(prediction):
+            if metric.is_missing(prediction):
                 row = metric.missing(_checked(metric, reference))
-                n_missing += row is not None
+                n_missing += row is not None or metric.leaves_missing_out
             else:
                 row = metric.statistics(_text(metric, prediction), _checked(metric, reference))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{name}, example {index}: {error}") from None
         rows.append(row)
-    return finish(metric, rows, n_missing)
-
-
-def finish(metric: Metric, rows: Sequence[tuple[int, ...] | None], n_missing: int) -> Score:
-    """The score of rows of statistics; None rows are left out."""
     scored = [row for row in rows if row is not None]
+    if not scored and getattr(metric, "unanswerable", "") == "drop" and not by_id and _plain(predictions):
+        return compute(name, predictions, references, unanswerable="score", **options)
     per_example = [None if row is None else metric.example(row) for row in rows]
-    return Score(metric.total(scored), per_example, len(scored), n_missing, metric.signature)
+    return Score(
+        metric.total(scored), per_example, len(scored), n_missing, metric.signature, metric.details(scored)
+    )
+
+
+def _plain(predictions: Sequence[Any]) -> bool:
+    """Texts by themselves, not the answers of an MS MARCO file: its rule for unanswerable questions, when
+    it would leave nothing to score, is not meant for them."""
+    return all(isinstance(p, str) and p != NO_ANSWER for p in predictions)
 
 
 def _paired(metric: Metric, predictions: Any, references: Any) -> tuple[list, list]:
@@ -85,7 +134,7 @@ def _paired(metric: Metric, predictions: Any, references: Any) -> tuple[list, li
         raise ValueError(
             f"{metric.name}: {len(predictions)} predictions but {len(references)} references{hint}"
         )
-    if not predictions and metric.needs_references:
+    if not predictions and not metric.defined_over_nothing:
         raise ValueError(f"{metric.name}: no examples, the value is undefined")
     return predictions, references
 

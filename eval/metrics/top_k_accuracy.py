@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.metrics.base import BinaryMetric, Statistics
+from eval.metrics.base import MeanMetric, Statistics
 from eval.metrics.ranking import hits_of
 
 
-class TopKAccuracy(BinaryMetric):
-    """`k=None` looks at the whole ranking."""
+class TopKAccuracy(MeanMetric):
+    """`k=None` looks at the whole ranking; `details` has the accuracy at every depth up to it.
+
+    Statistics: (hit within k, rank of the first hit or 0, depth of the ranking).
+    """
+
+    binary = True
+    width = 3
 
     takes = "ranking"
     needs_references = False
@@ -30,7 +36,17 @@ class TopKAccuracy(BinaryMetric):
         self.name = name or ("top_k_accuracy" if k is None else f"top_{k}_accuracy")
 
     def statistics(self, prediction: Sequence, references: Sequence | None) -> Statistics:
-        return (int(any(hits_of(prediction, references)[: self.k])),)
+        hits = hits_of(prediction, references)[: self.k]
+        rank = first_hit(hits)
+        return int(rank is not None), rank or 0, len(hits)
+
+    def example(self, statistics: Statistics) -> float:
+        return float(statistics[0])
+
+    def details(self, rows: Sequence[Statistics]) -> dict[str, float]:
+        depth = max((row[2] for row in rows), default=0)
+        reached = [sum(0 < row[1] <= k for row in rows) for k in range(1, depth + 1)]
+        return {f"top_{k}_accuracy": count / len(rows) for k, count in enumerate(reached, 1)}
 
 
 def first_hit(hits: Sequence[bool]) -> int | None:

@@ -42,9 +42,7 @@ def add_row(collector: Collector, line: int, row: dict[str, Any]) -> None:
         except (TypeError, ValueError, KeyError):
             raise error(line, "evidence: expected groups of {page, line} or [page, line]") from None
     answers = row.get("answers")
-    collector.add(
-        line, row.get("question_id"), row["question"], [] if answers is None else answers, **fields
-    )
+    collector.add(line, row.get("question_id"), row["question"], [] if answers is None else answers, **fields)
 
 
 def _page_line(value: Any) -> tuple[str | None, int | None]:

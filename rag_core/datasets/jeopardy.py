@@ -26,9 +26,7 @@ def read(collector: Collector) -> None:
         for line, text in source.lines():
             cells = [cell.strip() for cell in text.split("|||")]
             if len(cells) != 3:
-                raise source.error(
-                    line, f"{len(cells)} columns; expected snippets ||| clue ||| entity"
-                )
+                raise source.error(line, f"{len(cells)} columns; expected snippets ||| clue ||| entity")
             collector.add(line, None, cells[2], [_plain(cells[1])])
 
 

@@ -132,9 +132,7 @@ class Collector:
         if not isinstance(answers, list | tuple) or not all(isinstance(a, str) for a in answers):
             raise self.source.error(line, f"answers {answers!r}: expected a list of texts")
         if name in self._first_line:
-            raise self.source.error(
-                line, f"question_id {name!r} was seen in line {self._first_line[name]}"
-            )
+            raise self.source.error(line, f"question_id {name!r} was seen in line {self._first_line[name]}")
         self._first_line[name] = line
         kept = tuple(dict.fromkeys(answer for answer in answers if answer.strip()))
         if not question.strip():

@@ -1,0 +1,41 @@
+"""The FEVER score: the right label, and for verifiable claims a complete group of evidence.
+
+    FEVER = 1/N · Σ [label right and (unverifiable or some gold group ⊆ the first 5 predicted sentences)]
+
+Thorne et al. 2018. Source: fever-scorer `is_strictly_correct`. Its early versions cut the predictions in
+place, so that a second call with another limit was wrong; here nothing is changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eval.metrics.base import BinaryMetric, Statistics
+from eval.metrics.fever import (
+    MAX_EVIDENCE,
+    UNVERIFIABLE,
+    gold_groups,
+    is_complete,
+    is_missing_label,
+    label_of,
+    predicted_sentences,
+)
+
+
+class FeverScore(BinaryMetric):
+    takes = "fever"
+    needs_references = False
+    is_missing = staticmethod(is_missing_label)
+    name = "fever_score"
+
+    def __init__(self, max_evidence: int | None = MAX_EVIDENCE) -> None:
+        self.max_evidence = max_evidence
+        self.options = f"case:upper|max_evidence:{max_evidence}|like:fever-scorer"
+
+    def statistics(self, prediction: dict[str, Any], references: Any) -> Statistics:
+        reference = prediction if references is None else references
+        gold = label_of(reference, "label")
+        sentences = predicted_sentences(prediction, self.max_evidence)
+        if label_of(prediction, "predicted_label") != gold:
+            return (0,)
+        return (int(gold == UNVERIFIABLE or is_complete(gold_groups(reference), sentences)),)
