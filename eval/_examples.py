@@ -43,6 +43,12 @@ class EvalTask:
     slice_by: tuple[str, ...] = ()
     seed: int = 0
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> EvalTask:
+        """The inverse of `dataclasses.asdict`, through JSON or not."""
+        fields = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
+        return cls(**{**fields, "runs": tuple(RunSpec(**spec) for spec in value["runs"])})
+
 
 @dataclass
 class RunInputs:

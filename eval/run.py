@@ -8,11 +8,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import apache_beam as beam
+import pyarrow.parquet as pq
+from apache_beam.options.pipeline_options import GoogleCloudOptions
 
-from beam_jobs.options import job_parser, make_runner, parse_job, register_file_systems, run_job
+from beam_jobs.options import job_parser, parse_job, register_file_systems, run_job
+from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.parts import failure_url
 from eval._cells import Cell, KeyCell
 from eval._examples import EvalTask, RunSpec, load_inputs
 from eval._score import CellKey, score_part
@@ -21,7 +26,8 @@ from rag_core import files
 from rag_core.datasets import TASKS
 from rag_core.digest import file_digest
 from rag_core.errors import DataError, UsageError
-from rag_core.run_dir import WORK, RunDir, check_output, claim, finish_run, read_manifest, run_input
+from rag_core.parts import Part
+from rag_core.run_dir import WORK, RunDir, finish_run, read_manifest, report_url, run_input
 
 LOGIC_VERSION = 1
 ROWS_PER_PART = 4096
@@ -70,47 +76,48 @@ def run_specs(args: argparse.Namespace) -> tuple[RunSpec, ...]:
     return tuple(map(RunSpec, names, args.predictions or nothing, retrieved or nothing))
 
 
-PartKey = tuple[int, int, int, int]
-"""Part number, run, first question, one past the last."""
+Cells = dict[CellKey, Cell | KeyCell]
+Total = tuple[list[tuple[int, str]], Cells]
+"""Errors by part, and the cells of all others."""
 
 
 class ScorePart(beam.DoFn):
     """A part's rows are written, its sums passed on (or the error of bad data)."""
 
-    def __init__(self, task: EvalTask, output: str) -> None:
-        self._task, self._output = task, output
+    def __init__(self, output: str) -> None:
+        self._output = output
 
     def setup(self) -> None:
         register_file_systems()
 
-    def process(self, part: PartKey) -> Iterator[tuple[str, dict[CellKey, Cell | KeyCell]]]:
-        number, run, start, stop = part
+    def process(self, part: Part) -> Iterator[Total]:
+        task = EvalTask.from_json(part.source["task"])
         try:
-            batches, cells = score_part(self._task, run, start, stop)
+            batches, cells = score_part(task, *part.source["rows"])
         except DataError as error:
-            yield str(error), {}
+            yield [(part.index, str(error))], {}
             return
-        write_batches(part_url(self._output, number), load_inputs(self._task).schema(), batches)
-        yield "", cells
+        written = write_batches(part_url(self._output, part.index), load_inputs(task).schema(), batches)
+        files.write_json(report_url(self._output, part.index), {"index": part.index, **written})
+        yield [], cells
 
 
 class MergeParts(beam.CombineFn):
     """Sums add up, in whatever order and grouping; errors are kept."""
 
-    def create_accumulator(self) -> tuple[list[str], dict]:
+    def create_accumulator(self) -> Total:
         return [], {}
 
-    def add_input(self, total: tuple[list[str], dict], part: tuple[str, dict]) -> tuple[list[str], dict]:
-        error, cells = part
-        return total[0] + ([error] if error else []), merge_cells(total[1], cells)
+    def add_input(self, total: Total, part: Total) -> Total:
+        return total[0] + part[0], merge_cells(total[1], part[1])
 
-    def merge_accumulators(self, totals: Iterable[tuple[list[str], dict]]) -> tuple[list[str], dict]:
+    def merge_accumulators(self, totals: Iterable[Total]) -> Total:
         merged = self.create_accumulator()
-        for errors, cells in totals:
-            merged = merged[0] + errors, merge_cells(merged[1], cells)
+        for total in totals:
+            merged = self.add_input(merged, total)
         return merged
 
-    def extract_output(self, total: tuple[list[str], dict]) -> tuple[list[str], dict]:
+    def extract_output(self, total: Total) -> Total:
         return total
 
 
@@ -118,14 +125,12 @@ def part_url(output: str, number: int) -> str:
     return files.join(output, WORK, f"per_example-{number:05d}.parquet")
 
 
-def finish(
-    total: tuple[list[str], dict], task: EvalTask, output: str, run: dict[str, Any], n_parts: int
-) -> None:
+def finish(total: Total, task: EvalTask, output: str, run: dict[str, Any], n_parts: int) -> None:
     """Write the two tables and the manifest, or the failure for the process that started the job."""
     register_file_systems()
     errors, cells = total
     if errors:
-        files.write_json(files.join(output, WORK, "failure.json"), {"errors": sorted(errors)})
+        files.write_json(failure_url(output), {"token": run["owner"]["token"], "errors": sorted(errors)})
         return
     inputs = load_inputs(task)
     urls = [part_url(output, number) for number in range(n_parts)]
@@ -145,16 +150,43 @@ def run_counts(run: Any) -> dict[str, Any]:
     }
 
 
-def build_pipeline(
-    pipeline: beam.Pipeline, task: EvalTask, output: str, run: dict[str, Any], parts: list[PartKey]
-) -> Any:
+def build_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> Any:
+    """Parts → sums → one total → the two tables."""
+    task = EvalTask.from_json(plan.parts[0].source["task"])
     return (
         pipeline
-        | "Parts" >> beam.Create(parts)
+        | "Parts" >> beam.Create(plan.parts)
         | "Spread" >> beam.Reshuffle()
-        | "Score" >> beam.ParDo(ScorePart(task, output))
+        | "Score" >> beam.ParDo(ScorePart(run.output))
         | "Merge" >> beam.CombineGlobally(MergeParts())
-        | "Finish" >> beam.Map(finish, task, output, run, len(parts))
+        | "Finish" >> beam.Map(finish, task, run.output, run.run, len(plan.parts))
+    )
+
+
+def make_plan(args: argparse.Namespace) -> StagePlan:
+    specs = run_specs(args)
+    own = tuple(args.slice_by)
+    task = EvalTask(args.questions, args.task, specs, args.passages, tuple(args.metrics), own, args.seed)
+    inputs = load_inputs(task)
+    n = len(inputs.questions)
+    starts = [(run, start) for run in range(len(specs)) for start in range(0, n, ROWS_PER_PART)]
+    return StagePlan(
+        job="eval",
+        logic_version=LOGIC_VERSION,
+        inputs={
+            "questions": input_mark(args.questions),
+            "runs": {s.name: [p and input_mark(p) for p in (s.predictions, s.retrieved)] for s in specs},
+            "passages": args.passages and input_mark(args.passages),
+        },
+        models={c.name: c.metric.signature for r in inputs.runs for c in r.columns},
+        options={"task": args.task, "slice_by": args.slice_by, "seed": args.seed},
+        parts=[
+            Part(i, {"task": asdict(task), "rows": [run, start, min(start + ROWS_PER_PART, n)]})
+            for i, (run, start) in enumerate(starts)
+        ],
+        worker=None,
+        unit="questions",
+        seed=args.seed,
     )
 
 
@@ -166,53 +198,15 @@ def input_mark(path: str) -> Any:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the job; see `--help`."""
     args, options = parse_job(parser(), argv)
-    check_output(args.output)
-    specs = run_specs(args)
-    task = EvalTask(
-        args.questions, args.task, specs, args.passages, tuple(args.metrics), tuple(args.slice_by), args.seed
-    )
-    paths = {p for s in specs for p in (s.predictions, s.retrieved, args.passages, args.questions) if p}
-    inputs = load_inputs(task)
-    claimed = claim(
-        args.output,
-        "eval",
-        logic_version=LOGIC_VERSION,
-        inputs={
-            "questions": input_mark(args.questions),
-            "runs": {s.name: [p and input_mark(p) for p in (s.predictions, s.retrieved)] for s in specs},
-            "passages": args.passages and input_mark(args.passages),
-        },
-        models={c.name: c.metric.signature for r in inputs.runs for c in r.columns},
-        options={"task": args.task, "slice_by": args.slice_by, "paths": sorted(paths)},
-        seed=args.seed,
-        overwrite=args.overwrite,
-    )
-    if claimed.finished is None:
-        _score(claimed, task, options)
-    else:
-        print(f"{args.output}: already complete, nothing to do")
-    _show(args.output, claimed.finished or read_manifest(args.output))
-    return 0
-
-
-def _score(claimed: RunDir, task: EvalTask, options: Any) -> None:
-    failure = files.join(claimed.output, WORK, "failure.json")
-    files.delete([failure])
-    n = len(load_inputs(task).questions)
-    starts = [(run, start) for run in range(len(task.runs)) for start in range(0, n, ROWS_PER_PART)]
-    parts = [(i, run, start, min(start + ROWS_PER_PART, n)) for i, (run, start) in enumerate(starts)]
-    with claimed.alive():
-        pipeline = beam.Pipeline(runner=make_runner(options), options=options)
-        build_pipeline(pipeline, task, claimed.output, claimed.run, parts)
-        pipeline.run().wait_until_finish()
-    if files.exists(failure):
-        raise DataError(files.read_json(failure)["errors"][0])
+    dry_run = options.view_as(GoogleCloudOptions).dry_run
+    code = run_stage(parser(), make_plan, argv, build_pipeline)
+    if not dry_run:
+        _show(args.output, read_manifest(args.output))
+    return code
 
 
 def _show(output: str, manifest: dict[str, Any]) -> None:
     """The whole set's figures, and what was missing, on the terminal."""
-    import pyarrow.parquet as pq
-
     with files.open_input(files.join(output, "summary.parquet")) as stream:
         rows = pq.read_table(stream).to_pylist()
     line = "{:20} {:22} {:>9} {:>19} {:>8} {:>8} {:>9}".format
