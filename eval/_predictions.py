@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rag_core import files
+from rag_core.datasets.records import well_formed
 from rag_core.errors import DataError
 from rag_core.schemas import PREDICTIONS, RETRIEVED
 from rag_core.stages import read_table, stage_manifest
@@ -166,8 +167,8 @@ def _normal(path: str, line: int, row: Any) -> dict[str, Any]:
     status = row.get("status") or ("ok" if answer is not None else "failed")
     evidence = row.get("predicted_evidence")
     return {
-        "question_id": None if question_id is None else str(question_id),
-        "question": question,
+        "question_id": None if question_id is None else well_formed(str(question_id)),
+        "question": question and well_formed(question),
         "status": status,
         "prediction": answer,
         "log_prob": row.get("log_prob"),
@@ -197,7 +198,7 @@ def _answer(where: str, row: dict[str, Any]) -> tuple[str | None, list[str]]:
         return None, pages
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: answer {str(value)[:60]!r}: expected text")
-    return str(value), pages
+    return well_formed(str(value)), pages
 
 
 def _page_line(where: str, item: Any) -> dict[str, Any]:

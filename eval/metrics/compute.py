@@ -75,8 +75,8 @@ def get_metric(name: str, **options: Any) -> Metric:
     metric = getattr(importlib.import_module(f"eval.metrics.{module}"), kind)
     try:
         return metric(**fixed, **options)
-    except TypeError as error:
-        raise ValueError(f"metric {name}: {error}") from None
+    except TypeError:
+        raise ValueError(f"metric {name} does not take the options {options}") from None
 
 
 def compute(name: str, predictions: Any, references: Any = None, **options: Any) -> Score:

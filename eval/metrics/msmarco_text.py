@@ -35,7 +35,7 @@ def tokenizer_version() -> str:
 def normalize(text: str) -> str:
     """Lower-cased tokens joined by a space; a token of white space is empty, so two spaces follow."""
     tokenizer = _tokenizer()
-    text = text.strip().lower()
+    text = text.strip().lower().encode("utf-8", "replace").decode()  # spaCy refuses lone surrogates
     if len(text) > 1_000_000:  # spaCy refuses longer texts; cut at white space, which ends a token
         return " ".join(normalize(piece) for piece in _pieces(text))
     return " ".join(token.text.strip() for token in tokenizer(text))

@@ -67,8 +67,8 @@ def _parquet_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         table = pq.read_table(io.BytesIO(source.data))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{source.path}: not readable as Parquet: {error}") from error
-    for batch in table.to_batches(max_chunksize=8192):
-        yield from enumerate(batch.to_pylist(), 1)
+    rows = (row for batch in table.to_batches(max_chunksize=8192) for row in batch.to_pylist())
+    yield from enumerate(rows, 1)
 
 
 def _tsv_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:

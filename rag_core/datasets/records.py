@@ -106,6 +106,13 @@ def read_source(path: str, task: str) -> Source:
     return Source(path, task, data)
 
 
+def well_formed(text: str) -> str:
+    """The text with surrogate pairs joined and lone surrogates, which no file can hold, as U+FFFD."""
+    if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass
 class Collector:
     """Gathers questions: names them, drops empty answers, rejects rows that cannot be scored."""
@@ -134,7 +141,8 @@ class Collector:
         if name in self._first_line:
             raise self.source.error(line, f"question_id {name!r} was seen in line {self._first_line[name]}")
         self._first_line[name] = line
-        kept = tuple(dict.fromkeys(answer for answer in answers if answer.strip()))
+        question = well_formed(question)
+        kept = tuple(dict.fromkeys(well_formed(answer) for answer in answers if answer.strip()))
         if not question.strip():
             self.reject(line, "empty question")
         elif not kept and self.require_answers:
@@ -148,7 +156,7 @@ class Collector:
             return f"{self.source.task}-{line}"
         if isinstance(question_id, bool) or not isinstance(question_id, str | int):
             raise self.source.error(line, f"question id {question_id!r}: expected text or an integer")
-        return str(question_id)
+        return well_formed(str(question_id))
 
     def loaded(self) -> LoadedQuestions:
         return LoadedQuestions(self.questions, self.rejected, self.empty_answers)
