@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import random
 
-_ONSETS = "b br c ch d dr f fl g gl gr h j k kl l m n p pr qu r s sh sk st t th tr v vl w y z".split()
-_VOWELS = "a e i o u ae ai ea ia ie oa ou".split()
-_VOWEL_WEIGHTS = (9, 9, 7, 8, 6, 1, 1, 1, 1, 1, 1, 1)
-_CODAS = ("", "", "", "l", "m", "n", "n", "r", "r", "s", "t", "nd", "rk", "ld", "sk", "rn", "lm")
+_ONSETS = "b br c d dr f fl g gr h j k l m n p r s st t th tr v w".split()
+_VOWELS = "aeiou"
+_CODAS = ("", "", "l", "m", "n", "r", "s", "t", "nd", "rk")
 _GIVEN_ENDINGS = ("a", "e", "o", "is", "en", "an", "ine", "or", "ia", "us", "el", "ert")
 _FAMILY_ENDINGS = ("son", "er", "ov", "ay", "ick", "ard", "owe", "ell", "ingham", "ane", "ud", "ett")
 _PLACE_ENDINGS = (
@@ -82,8 +81,7 @@ class NameMaker:
         rng = self._rng
         parts = []
         for _ in range(syllables):
-            vowel = rng.choices(_VOWELS, _VOWEL_WEIGHTS)[0]
-            parts.append(rng.choice(_ONSETS) + vowel + rng.choice(_CODAS))
+            parts.append(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS))
         ending = rng.choice(endings)
         if parts[-1][-1] in "aeiou" and ending[:1] in ("a", "e", "i", "o", "u"):
             parts.append(rng.choice("lmnrstvdk"))

@@ -8,6 +8,7 @@ draws from other random streams) is ever shown.
 from __future__ import annotations
 
 import argparse
+import copy
 import datetime
 import hashlib
 import json
@@ -15,6 +16,7 @@ import math
 import platform
 import random
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,7 +27,7 @@ import transformers
 from torch.nn import functional as F
 
 from eval.miniature.mini_bart import MASK, PAD, Size, new_generator, train_tokenizer
-from eval.miniature.reading import CURRICULUM, Reading, draw_crowd, draw_denoising, draw_reading, sample_texts
+from eval.miniature.reading import CURRICULUM, Reading, Stage, draw_crowd, draw_denoising, draw_reading, sample_texts
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.generator import Generator
 from rag_core.schemas import Passage
@@ -43,10 +45,9 @@ class Recipe:
     decay_from: float = 0.5  # share of the steps after which the rate falls, linearly, to a tenth
     clip: float = 1.0
     weight_decay: float = 0.01
-    denoise_every: int = 8  # one batch in so many is denoising
     check_every: int = 50
     tokenizer_texts: int = 4000
-    vocabulary: int = 2000
+    vocabulary: int = 2500
 
 
 class Batches:
@@ -105,7 +106,7 @@ def greedy(
     return [generator.tokenizer.decode(layout.text_ids(row)) for row in out_NT.tolist()]
 
 
-def check(generator: Generator, batches: Batches, rng: random.Random, stage, n: int = 64) -> float:
+def check(generator: Generator, batches: Batches, rng: random.Random, stage: Stage, n: int = 64) -> float:
     """Exact match of greedy answers where the passage holds the answer."""
     readings = []
     while len(readings) < n:
@@ -129,6 +130,15 @@ def check_crowd(generator: Generator, batches: Batches, rng: random.Random, n: i
     return float(np.mean([a == crowd[0].answer for a, crowd in zip(answers, crowds)]))
 
 
+def draw_pool(rng: random.Random, stage: Stage, batch: int, batches: int = 8) -> list[list[Reading]]:
+    """Batches of about equal lengths, so that little is spent on padding, in random order."""
+    readings = [draw_reading(rng, stage) for _ in range(batch * batches)]
+    readings.sort(key=lambda r: len(r.text) + len(r.question))
+    pool = [readings[i : i + batch] for i in range(0, len(readings), batch)]
+    rng.shuffle(pool)
+    return pool
+
+
 def rate(recipe: Recipe, step: int) -> float:
     """The learning rate's factor at a step (from 1): warm-up, level, then a linear fall to a tenth."""
     level_end = recipe.steps * recipe.decay_from
@@ -136,8 +146,8 @@ def rate(recipe: Recipe, step: int) -> float:
     return min(1.0, step / recipe.warm_up) * (1 - 0.9 * min(1.0, fall))
 
 
-def pretrain(recipe: Recipe, size: Size, log) -> Generator:
-    """Train from the seed; `log` gets one dict per check."""
+def pretrain(recipe: Recipe, size: Size, log: Callable[[dict, Generator], None]) -> Generator:
+    """Train from the seed; `log` gets one dict per check, and the generator as it stands."""
     texts = sample_texts(recipe.seed, recipe.tokenizer_texts)
     tokenizer = train_tokenizer(texts, recipe.vocabulary)
     generator = new_generator(tokenizer, size, recipe.seed).train()
@@ -151,13 +161,16 @@ def pretrain(recipe: Recipe, size: Size, log) -> Generator:
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: rate(recipe, s + 1))
     rng = random.Random(f"{recipe.seed}:reading")
     check_rng = random.Random(f"{recipe.seed}:checks")
+    pool, pool_stage = [], None
     at, losses, started = 0, [], time.monotonic()
     for step in range(1, recipe.steps + 1):
         stage = CURRICULUM[at]
-        if step % recipe.denoise_every == 0:
+        if step % stage.denoise_every == 0:
             batch = batches.denoising([draw_denoising(rng, stage) for _ in range(recipe.batch)])
         else:
-            batch = batches.reading([draw_reading(rng, stage) for _ in range(recipe.batch)])
+            if not pool or pool_stage is not stage:
+                pool, pool_stage = draw_pool(rng, stage, recipe.batch), stage
+            batch = batches.reading(pool.pop())
         loss = batch_loss(generator, *batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -174,7 +187,7 @@ def pretrain(recipe: Recipe, size: Size, log) -> Generator:
             if at == len(CURRICULUM) - 1 and (step % 250 == 0 or step == recipe.steps):
                 row["em_crowd"] = check_crowd(generator, batches, check_rng)
             row["seconds"] = round(time.monotonic() - started, 1)
-            log(row)
+            log(row, generator)
             generator.train()
             losses.clear()
             if em >= stage.advance_at:
@@ -192,8 +205,8 @@ def data_hash(recipe: Recipe) -> str:
 
 
 def save(generator: Generator, recipe: Recipe, size: Size, output: Path, rows: list[dict]) -> None:
-    generator.model.half()
-    generator.save(str(output))
+    half = copy.deepcopy(generator.model).half()
+    Generator(half, generator.layout, generator.tokenizer).save(str(output))
     about = {
         "recipe": asdict(recipe),
         "size": asdict(size),
@@ -229,8 +242,10 @@ def main(argv: list[str] | None = None) -> int:
     size = Size(vocabulary=recipe.vocabulary)
     rows: list[dict] = []
 
-    def log(row: dict) -> None:
+    def log(row: dict, generator: Generator) -> None:
         rows.append(row)
+        if "em_crowd" in row:
+            save(generator, recipe, size, args.output, rows)
         left = row["seconds"] / row["step"] * (recipe.steps - row["step"])
         print(json.dumps(row), f"about {left / 60:.0f} min left", flush=True)
 

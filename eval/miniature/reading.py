@@ -30,16 +30,19 @@ class Stage:
     facts: int
     fillers: int
     beside: float  # share of passages that do not hold the answer
-    advance_at: float = 0.85  # exact match at which the next stage begins
+    denoise_every: int  # one batch in so many is denoising
+    opening: bool = True  # whether the passage begins with who or what the entity is
+    advance_at: float = 0.8  # exact match at which the next stage begins
 
 
 CURRICULUM = (
-    Stage("one fact", 1, 0, 0.0),
-    Stage("two facts", 2, 0, 0.0),
-    Stage("three facts", 3, 1, 0.0),
-    Stage("five facts", 5, 1, 0.1),
-    Stage("whole passages", 7, 3, 0.2),
-    Stage("whole passages and others' passages", 7, 3, 0.5, advance_at=2.0),
+    Stage("one sentence", 1, 0, 0.0, 4, opening=False, advance_at=0.6),
+    Stage("one fact", 1, 0, 0.0, 6, advance_at=0.7),
+    Stage("two facts", 2, 0, 0.0, 8, advance_at=0.7),
+    Stage("three facts", 3, 1, 0.0, 10, advance_at=0.75),
+    Stage("five facts", 5, 1, 0.1, 15),
+    Stage("whole passages", 7, 3, 0.2, 20),
+    Stage("whole passages and others' passages", 7, 3, 0.5, 25, advance_at=2.0),
 )
 
 
@@ -103,7 +106,7 @@ def passage_text(
     sentences = article_sentences(
         entity, rng, names, relations, fillers=rng.randint(0, stage.fillers)
     )
-    return " ".join(sentences)
+    return " ".join(sentences if stage.opening else sentences[1:])
 
 
 def draw_denoising(rng: random.Random, stage: Stage, mask: str = "<mask>") -> tuple[str, str]:
@@ -111,7 +114,8 @@ def draw_denoising(rng: random.Random, stage: Stage, mask: str = "<mask>") -> tu
     group, names = draw_group(rng, 1)
     entity = group[0]
     relations = tuple(rng.sample(RELATIONS[entity.kind], min(2, stage.facts)))
-    words = " ".join(article_sentences(entity, rng, names, relations, fillers=0)).split()
+    sentences = article_sentences(entity, rng, names, relations, fillers=0)
+    words = " ".join(sentences if stage.opening else sentences[1:]).split()
     noised, i = [], 0
     while i < len(words):
         if rng.random() < 0.12:
