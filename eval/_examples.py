@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eval._gold import absent_gold, page_of
-from eval._join import Joined, join_by_id, prediction_status
+from eval._join import Joined, join_by_id
 from eval._plan import Column, Holdings, plan_columns
 from eval._predictions import read_predictions, read_retrieved
 from eval._slices import read_own_columns
@@ -187,7 +187,7 @@ def examples_of(inputs: Inputs, run: RunInputs, questions: Sequence[Question]) -
     for i, question in enumerate(questions):
         status, text = predicted["status"][i], predicted["prediction"][i]
         if run.predictions:
-            status = prediction_status(run.predictions, ids[i], status, text)
+            status = run.predictions.status(ids[i], status, text)
         else:
             status = "missing" if rankings[i] is None else "ok"
         out.append(

@@ -17,8 +17,6 @@ import pyarrow as pa
 from rag_core.errors import DataError
 from rag_core.schemas import Question
 
-STATUSES = ("ok", "failed", "no_passages")
-
 
 @dataclass
 class Joined:
@@ -34,6 +32,14 @@ class Joined:
         """Columns for the questions in the order asked; None where there is no row."""
         indices = pa.array([self.rows.get(i) for i in ids], pa.int64())
         return {name: self.table[name].take(indices).to_pylist() for name in columns}
+
+    def status(self, question_id: str, status: str | None, prediction: str | None) -> str:
+        """ok, failed, no_passages or missing: what a question's row of predictions is."""
+        if status is None:
+            return "missing"
+        if question_id in self.contradicted or (status == "ok" and prediction is None):
+            return "failed"
+        return status
 
 
 def question_key(text: str) -> str:
@@ -65,7 +71,11 @@ def join_by_id(source: str, table: pa.Table, questions: Sequence[Question], same
                 contradicted.add(name)
     counts["contradicted"] = len(contradicted)
     counts["missing"] = len(known) - len(rows)
-    return Joined(table, rows, frozenset(contradicted), counts, tuple(sorted(unknown)[:20]))
+    joined = Joined(table, rows, frozenset(contradicted), counts, tuple(sorted(unknown)[:20]))
+    if "status" in table.column_names:
+        found = joined.take(list(rows), ("status", "prediction"))
+        counts.update(map(joined.status, rows, found["status"], found["prediction"]))
+    return joined
 
 
 def _named_by_question(table: pa.Table, questions: Sequence[Question]) -> tuple[pa.Table, list[str]]:
@@ -83,14 +93,3 @@ def _named_by_question(table: pa.Table, questions: Sequence[Question]) -> tuple[
             ids.append(name)
             rows.append(row)
     return table.take(pa.array(rows, pa.int64())), ids
-
-
-def prediction_status(joined: Joined | None, name: str, status: str | None, text: str | None) -> str:
-    """ok, failed, no_passages or missing: what a question's prediction is."""
-    if joined is None or status is None:
-        return "missing"
-    if name in joined.contradicted:
-        return "failed"
-    if status == "ok" and text is None:
-        return "failed"
-    return status

@@ -226,7 +226,7 @@ def _show(output: str, manifest: dict[str, Any]) -> None:
         print(f"questions left out: {manifest['rejected_questions']}")
     for name, found in manifest["runs"].items():
         for what, counts in found.items():
-            odd = {k: v for k, v in counts.items() if v and k not in ("joined", "unknown_ids")}
+            odd = {k: v for k, v in counts.items() if v and k not in ("joined", "ok", "unknown_ids")}
             if odd:
                 print(f"{name}: {what}: " + ", ".join(f"{v} {k}" for k, v in sorted(odd.items())))
     print(f"{output}  next: pandas.read_parquet({os.path.join(output, 'per_example.parquet')!r})")

@@ -60,7 +60,7 @@ METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def get_metric(name: str, **options: Any) -> Metric:
+def get_metric(name: str, /, **options: Any) -> Metric:
     """The metric of a name. `top_5_accuracy` is `top_k_accuracy` with k=5, and so for `recall_at_5`.
 
     Raises ValueError for a name that is none, or for options the metric does not have.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from typing import Any, NamedTuple
 from rag_core import files
 from rag_core.errors import DataError
 from rag_core.schemas import Question
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Rejected(NamedTuple):
@@ -108,7 +112,7 @@ def read_source(path: str, task: str) -> Source:
 
 def well_formed(text: str) -> str:
     """The text with surrogate pairs joined and lone surrogates, which no file can hold, as U+FFFD."""
-    if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
+    if text.isascii() or not _SURROGATE.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
