@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from beam_jobs.handlers import generator_fingerprint, shared_model
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.generate_answers import GenerateWorker
 from beam_jobs.transforms.questions import question_parts, questions_input
 from rag_core.datasets import TASKS

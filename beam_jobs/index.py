@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.build_index import IndexTask
 from beam_jobs.transforms.parts import FinishRun, ProcessParts
 from rag_core.errors import DataError, UsageError

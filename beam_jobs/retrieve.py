@@ -14,7 +14,7 @@ import apache_beam as beam
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.stage import StagePlan, build_part_pipeline, run_stage
+from beam_jobs.transforms.stage import StagePlan, build_part_pipeline, run_stage
 from beam_jobs.transforms.exact_search import ExactSearch, SearchShards
 from beam_jobs.transforms.parts import FinishRun
 from beam_jobs.transforms.questions import question_parts, questions_input

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.split_pages import SplitWorker
 from rag_core import files
 from rag_core.corpora import READERS

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import TestOptions
 
 from beam_jobs.options import job_parser, parse_job, register_file_systems, run_job
-from beam_jobs.stage import StagePlan, run_stage
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.parts import failure_url
 from eval._cells import Cell, KeyCell
 from eval._examples import EvalTask, RunSpec, load_inputs

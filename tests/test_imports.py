@@ -15,7 +15,7 @@ ALLOWED = {
     "runners": (),
     "rag_core": ("rag_core",),
     "beam_jobs": ("beam_jobs", "rag_core", "runners"),
-    "eval": ("eval", "rag_core", "beam_jobs.options", "beam_jobs.stage", "beam_jobs.transforms"),
+    "eval": ("eval", "rag_core", "beam_jobs.options", "beam_jobs.transforms"),
 }
 
 

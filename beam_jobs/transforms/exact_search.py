@@ -63,13 +63,6 @@ class ExactSearch:
     def _queries_url(self, index: int) -> str:
         return files.join(self.output, WORK, f"queries-{self.fingerprint[:12]}-{index:05d}.npy")
 
-    def queries(self) -> list[np.ndarray]:
-        """All question vectors, part by part."""
-        return [
-            np.load(io.BytesIO(files.read_bytes(self._queries_url(p.index))), allow_pickle=False)
-            for p in self.question_parts
-        ]
-
     def search(self, shard: Part) -> Iterator[tuple[int, tuple[int, Hits, np.ndarray]]]:
         """All questions against one shard, as (question part, (shard, hits, logsumexps))."""
         from rag_core.retrieval import ExactIndex
@@ -78,7 +71,8 @@ class ExactSearch:
         ids = [i for batch in batches for i in batch.column("passage_id").to_pylist()]
         vectors_ND = np.concatenate([vectors_of(batch) for batch in batches])
         index = ExactIndex(vectors_ND, ids)
-        for part, queries_QD in zip(self.question_parts, _queries_once(self)):
+        urls = tuple(self._queries_url(part.index) for part in self.question_parts)
+        for part, queries_QD in zip(self.question_parts, _queries(urls)):
             scores, found, log_z_Q = index.search(queries_QD, self.top_k, True, self.score_scale)
             yield part.index, (shard.index, (scores, found), log_z_Q)
 
@@ -101,8 +95,9 @@ class ExactSearch:
 
 
 @once_per_process
-def _queries_once(search: ExactSearch) -> list[np.ndarray]:
-    return search.queries()
+def _queries(urls: tuple[str, ...]) -> list[np.ndarray]:
+    """All question vectors, part by part."""
+    return [np.load(io.BytesIO(files.read_bytes(url)), allow_pickle=False) for url in urls]
 
 
 class TopKFn(beam.CombineFn):

@@ -1,0 +1,82 @@
+"""Commands with their prerequisites, run as processes: what the demo and the experiments are made of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_core.errors import EXIT_STAGE_FAILED
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: `python -m MODULE …`, started once every step in `needs` has ended well."""
+
+    name: str
+    argv: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+
+class StepError(RuntimeError):
+    """A step failed; its output is in the log named in the message."""
+
+    exit_code = EXIT_STAGE_FAILED
+
+
+def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, float]:
+    """Run all steps, up to `at_once` together, each with one thread; returns seconds by name.
+
+    A step's output goes to `logs/NAME.log`. Every command keeps what it has finished, so a run that
+    was stopped is started again in the same way. Raises StepError at the first failure, ValueError on
+    an unknown prerequisite or a circle.
+    """
+    _check(steps)
+    logs.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    seconds: dict[str, float] = {}
+    waiting = list(steps)
+    running: dict[Future[float], Step] = {}
+    with ThreadPoolExecutor(at_once) as pool:
+        while waiting or running:
+            ready = [s for s in waiting if all(need in seconds for need in s.needs)]
+            for step in ready[: at_once - len(running)]:
+                waiting.remove(step)
+                running[pool.submit(_run, step, logs)] = step
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                step = running.pop(future)
+                seconds[step.name] = future.result()
+                ended = time.monotonic() - started
+                print(f"[{ended:6.1f} s] {step.name:<24} {seconds[step.name]:6.1f} s", flush=True)
+    return seconds
+
+
+def _run(step: Step, logs: Path) -> float:
+    started = time.monotonic()
+    log = logs / f"{step.name}.log"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    with open(log, "wb") as stream:
+        code = subprocess.run(
+            [sys.executable, "-m", *step.argv], stdout=stream, stderr=subprocess.STDOUT, env=environment
+        ).returncode
+    if code:
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise StepError(f"step {step.name} ended with code {code}: {''.join(last)} (see {log})")
+    return time.monotonic() - started
+
+
+def _check(steps: Sequence[Step]) -> None:
+    known: set[str] = set()
+    for step in steps:
+        missing = [need for need in step.needs if need not in known]
+        if missing:
+            raise ValueError(f"step {step.name} needs {missing[0]!r}, which does not come before it")
+        if step.name in known:
+            raise ValueError(f"two steps are called {step.name!r}")
+        known.add(step.name)

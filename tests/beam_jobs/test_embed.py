@@ -1,0 +1,121 @@
+"""The embed job against the encoder without Beam."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from beam_jobs import embed, handlers
+from beam_jobs.transforms.embed_passages import embed_passages
+from rag_core import files, read_embeddings
+from rag_core.encoders import NonFiniteVectorError, load_encoder
+from rag_core.errors import DataError, UsageError
+from rag_core.run_dir import read_manifest
+from rag_core.schemas import Passage
+from rag_core.stages import read_table
+
+
+def test_vectors_are_the_encoders_row_by_row(passages_dir, embeddings_dir, tiny_encoder):
+    passages = read_table(passages_dir)
+    ids, vectors_ND = read_embeddings(embeddings_dir)
+    assert ids == passages["passage_id"].to_pylist() and vectors_ND.dtype == np.float32
+    encoder = load_encoder(tiny_encoder)
+    plain = [
+        encoder.encode_passages([title], [text])[0]
+        for title, text in zip(passages["title"].to_pylist(), passages["text"].to_pylist())
+    ]
+    np.testing.assert_allclose(vectors_ND, plain, atol=1e-5)
+    manifest = read_manifest(embeddings_dir)
+    assert manifest["encoder"]["dim"] == 32 and manifest["encoder"]["fingerprint"] == encoder.fingerprint
+    assert read_table(embeddings_dir)["content_hash"].equals(passages["content_hash"])
+
+
+def test_float16_halves_the_bytes_and_stays_close(passages_dir, embeddings_dir, tiny_encoder, tmp_path):
+    out = str(tmp_path / "e")
+    argv = ["--passages", passages_dir, "--encoder", tiny_encoder, "--output", out, "--dtype", "float16"]
+    assert embed.run(argv) == 0
+    halves, full = read_embeddings(out)[1], read_embeddings(embeddings_dir)[1]
+    assert halves.dtype == np.float16
+    np.testing.assert_array_equal(halves, full.astype(np.float16))
+    assert len(pd.read_parquet(out)) == 120
+
+
+class Faulty:
+    """An encoder of 2 dimensions that fails on some words."""
+
+    dim, n_truncated = 2, 0
+
+    def encode_passages(self, titles, texts, ids=None):
+        if any("boom" in t for t in texts):
+            raise RuntimeError("tokenizer exploded")
+        bad = [i for i, t in enumerate(texts) if "nan" in t]
+        if bad:
+            raise NonFiniteVectorError("faulty", bad, [ids[i] for i in bad])
+        return np.array(
+            [[len(t), 0.0 if "zero" in t else 1.0] if "zero" not in t else [0.0, 0.0] for t in texts]
+        )
+
+
+def test_a_faulty_passage_is_found_and_its_neighbours_survive():
+    texts = ["a", "nan", "bb", "boom", "ccc", "zero", "dddd", "nan boom"]
+    vectors, faults = embed_passages(Faulty(), [Passage(str(i), "", t) for i, t in enumerate(texts)])
+    assert faults == {
+        1: "not_finite",
+        3: "encoder_error: RuntimeError",
+        5: "zero_vector",
+        7: "encoder_error: RuntimeError",
+    }
+    assert vectors[[0, 2, 4, 6], 0].tolist() == [1, 2, 3, 4]
+
+
+def test_faults_go_to_the_dead_letters_and_are_counted(tmp_path, monkeypatch, tiny_encoder):
+    from beam_jobs import split
+
+    (tmp_path / "c.tsv").write_text("1\ta\tT\n2\tnan\tT\n3\tzero\tT\n4\tbb\tT\n")
+    passages, out = str(tmp_path / "p"), str(tmp_path / "e")
+    assert split.run(["--input", str(tmp_path / "c.tsv"), "--input-format", "tsv", "--output", passages]) == 0
+
+    class Encoder(Faulty):
+        fingerprint = fits_passage_encoder = "f"
+        score_scale, max_length = 1.0, 8
+
+    monkeypatch.setattr(embed, "shared_encoder", lambda *a: Encoder())
+    monkeypatch.setattr("beam_jobs.transforms.embed_passages.shared_encoder", lambda *a: Encoder())
+    assert embed.run(["--passages", passages, "--encoder", tiny_encoder, "--output", out]) == 0
+    assert read_embeddings(out)[0] == ["1", "4"]
+    counts = read_manifest(out)["counts"]
+    assert counts["dead_lettered"] == {"not_finite": 1, "zero_vector": 1} and counts["written"] == 2
+    letters = files.read_bytes(files.join(out, "_dead_letter", "part-00000.jsonl")).decode().splitlines()
+    assert [json.loads(letter)["record"] for letter in letters] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"--encoder": "nosuch"}, UsageError, "unknown model 'nosuch'; built-in: minilm"),
+        ({"--passages": "/nosuch"}, FileNotFoundError, "No such directory"),
+        ({"--dtype": "float8"}, UsageError, "invalid choice: 'float8'"),
+    ],
+)
+def test_wrong_names(passages_dir, tiny_encoder, tmp_path, changes, error, message):
+    options = {
+        "--passages": passages_dir,
+        "--encoder": tiny_encoder,
+        "--output": str(tmp_path / "e"),
+        **changes,
+    }
+    with pytest.raises(error, match=message):
+        embed.run([word for pair in options.items() for word in pair])
+    assert not (tmp_path / "e").exists()
+
+
+def test_another_jobs_run_is_no_input(embeddings_dir, tiny_encoder, tmp_path):
+    with pytest.raises(DataError, match="a run of job 'embed', expected 'split'"):
+        embed.run(["--passages", embeddings_dir, "--encoder", tiny_encoder, "--output", str(tmp_path / "e")])
+
+
+def test_the_model_is_loaded_once_a_process(tiny_encoder):
+    assert handlers.shared_encoder(tiny_encoder, "fp32") is handlers.shared_encoder(tiny_encoder, "fp32")

@@ -1,0 +1,174 @@
+"""The retrieve job against a float64 reference, over every kind of search."""
+
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import pytest
+
+from beam_jobs import embed, index, retrieve
+from beam_jobs.transforms.exact_search import TopKFn, log_sum_exp
+from rag_core import read_embeddings
+from rag_core.datasets import load_questions
+from rag_core.encoders import load_encoder
+from rag_core.errors import DataError, UsageError
+from rag_core.run_dir import read_manifest
+from rag_core.stages import read_table
+
+
+def reference(embeddings_dir, questions_file, encoder, k):
+    """Best k by (-score, id) and the log-partition, in float64."""
+    ids, vectors_ND = read_embeddings(embeddings_dir)
+    questions = load_questions(questions_file, "custom").questions
+    queries = encoder.encode_questions([q.question for q in questions]).astype(np.float64)
+    scores_QN = encoder.score_scale * (queries @ vectors_ND.astype(np.float64).T)
+    top = [sorted(zip(-row, ids))[:k] for row in scores_QN]
+    high = scores_QN.max(axis=1)
+    log_z = high + np.log(np.exp(scores_QN - high[:, None]).sum(axis=1))
+    return [[i for _, i in hits] for hits in top], [[-s for s, _ in hits] for hits in top], log_z
+
+
+def test_exact_search_is_the_reference(embeddings_dir, questions_file, tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(retrieve, "QUESTIONS_PER_PART", 7)
+    out = str(tmp_path / "r")
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    assert retrieve.run([*argv, "--embeddings", embeddings_dir, "--top-k", "10", "--output", out]) == 0
+    rows = read_table(out).to_pylist()
+    ids, scores, log_z = reference(embeddings_dir, questions_file, load_encoder(tiny_encoder), 10)
+    assert [r["question_id"] for r in rows] == [f"q{i}" for i in range(30)]
+    assert [r["passage_ids"] for r in rows] == ids
+    np.testing.assert_allclose([r["doc_scores"] for r in rows], scores, rtol=1e-5)
+    np.testing.assert_allclose([r["log_partition"] for r in rows], log_z, rtol=1e-5)
+    manifest = read_manifest(out)
+    assert (
+        len(manifest["parts"]) == 5
+        and manifest["encoder_fit"] == "unverified"
+        or manifest["encoder_fit"] == "verified"
+    )
+    assert manifest["scores"] == {"kind": "dense_logits", "score_scale": 1.0}
+
+
+def test_k_beyond_the_corpus_gives_what_there_is(embeddings_dir, questions_file, tiny_encoder, tmp_path):
+    out = str(tmp_path / "r")
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    assert retrieve.run([*argv, "--embeddings", embeddings_dir, "--top-k", "500", "--output", out]) == 0
+    assert {len(r["passage_ids"]) for r in read_table(out).to_pylist()} == {120}
+
+
+def test_a_flat_index_finds_the_same_and_opens_in_faiss(
+    embeddings_dir, questions_file, tiny_encoder, tmp_path
+):
+    built, out = str(tmp_path / "index"), str(tmp_path / "r")
+    assert index.run(["--embeddings", embeddings_dir, "--kind", "flat", "--output", built]) == 0
+    opened = faiss.read_index(built + "/index.faiss")
+    assert (opened.ntotal, opened.d, opened.metric_type) == (120, 32, faiss.METRIC_INNER_PRODUCT)
+    manifest = read_manifest(built)
+    assert (manifest["kind"], manifest["metric"], manifest["dim"], manifest["rows"]) == (
+        "flat",
+        "inner_product",
+        32,
+        120,
+    )
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    assert retrieve.run([*argv, "--index", built, "--top-k", "10", "--output", out]) == 0
+    ids, scores, _ = reference(embeddings_dir, questions_file, load_encoder(tiny_encoder), 10)
+    rows = read_table(out).to_pylist()
+    np.testing.assert_allclose([r["doc_scores"] for r in rows], scores, rtol=1e-4)
+    same = [len(set(r["passage_ids"]) & set(i)) for r, i in zip(rows, ids)]
+    assert min(same) >= 9 and sum(same) >= 299  # a near tie may swap across the cut
+    assert {r["log_partition"] for r in rows} == {None}
+
+
+def test_bm25(passages_dir, questions_file, tmp_path):
+    built, out = str(tmp_path / "bm25"), str(tmp_path / "r")
+    assert index.run(["--passages", passages_dir, "--kind", "bm25", "--output", built]) == 0
+    argv = ["--questions", questions_file, "--task", "custom", "--index", built, "--output", out]
+    assert retrieve.run([*argv, "--top-k", "5"]) == 0
+    texts = dict(zip(*(read_table(passages_dir)[c].to_pylist() for c in ("passage_id", "text"))))
+    questions = {q.question_id: q.question for q in load_questions(questions_file, "custom").questions}
+    for row in read_table(out).to_pylist():
+        assert row["doc_scores"] == sorted(row["doc_scores"], reverse=True) and min(row["doc_scores"]) > 0
+        asked = set(questions[row["question_id"]].rstrip("?").split())
+        assert all(asked & set(texts[i].split()) for i in row["passage_ids"])
+    with pytest.raises(UsageError, match="is a BM25 index; it takes no --question-encoder"):
+        retrieve.run([*argv, "--question-encoder", "minilm", "--overwrite"])
+
+
+def test_an_encoder_that_does_not_fit_is_refused(embeddings_dir, questions_file, tiny_encoder, tmp_path):
+    import shutil
+
+    import torch
+    from transformers import BertModel
+
+    other = tmp_path / "other"
+    shutil.copytree(tiny_encoder, other)
+    model = BertModel.from_pretrained(other)
+    with torch.no_grad():
+        model.embeddings.word_embeddings.weight += 0.1
+    model.save_pretrained(other)
+    argv = ["--questions", questions_file, "--task", "custom", "--embeddings", embeddings_dir]
+    with pytest.raises(UsageError, match="the passages were embedded by"):
+        retrieve.run([*argv, "--question-encoder", str(other), "--output", str(tmp_path / "r")])
+
+
+@pytest.mark.parametrize(
+    "extra, message",
+    [
+        ([], "give either --index or --embeddings"),
+        (["--embeddings", "e", "--index", "i"], "give either"),
+        (["--embeddings", "e"], "needs --question-encoder"),
+        (["--embeddings", "e", "--question-encoder", "minilm", "--top-k", "0"], "at least 1"),
+    ],
+)
+def test_options_that_do_not_go_together(questions_file, tmp_path, extra, message):
+    with pytest.raises(UsageError, match=message):
+        retrieve.run(
+            ["--questions", questions_file, "--task", "custom", "--output", str(tmp_path / "r"), *extra]
+        )
+
+
+def test_no_questions_is_bad_data(embeddings_dir, tiny_encoder, tmp_path):
+    (tmp_path / "q.jsonl").write_text("")
+    argv = ["--questions", str(tmp_path / "q.jsonl"), "--task", "custom", "--question-encoder", tiny_encoder]
+    with pytest.raises(DataError, match=r"q\.jsonl"):
+        retrieve.run([*argv, "--embeddings", embeddings_dir, "--output", str(tmp_path / "r")])
+
+
+def test_merging_does_not_depend_on_the_order_of_shards():
+    fn = TopKFn(3)
+    shards = [
+        (0, ([[5.0, 1.0]], [["b", "x"]]), np.array([0.5])),
+        (1, ([[5.0, 2.0]], [["a", "y"]]), np.array([1.5])),
+        (2, ([[3.0]], [["c"]]), np.array([-700.0])),
+    ]
+    results = []
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        accumulators = [fn.add_input(fn.create_accumulator(), shards[i]) for i in order]
+        results.append(fn.extract_output(fn.merge_accumulators(accumulators)))
+    assert results[0] == results[1] == results[2]
+    (scores, ids), log_z = results[0]
+    assert ids == [["a", "b", "c"]] and scores == [[5.0, 5.0, 3.0]]
+    np.testing.assert_allclose(log_z, np.log(np.exp(0.5) + np.exp(1.5)))
+    with pytest.raises(DataError, match="shard 1 answered twice"):
+        fn.merge_accumulators([fn.add_input(fn.create_accumulator(), shards[1])] * 2)
+
+
+def test_log_sum_exp_of_extremes():
+    np.testing.assert_allclose(log_sum_exp([np.array([-1000.0]), np.array([-1000.0])]), [-1000 + np.log(2)])
+
+
+def test_questions_and_passages_with_one_model(passages_dir, tmp_path, questions_file):
+    """The built-in encoder through the whole line: a passage's own words find it first."""
+    import json
+
+    emb, out = str(tmp_path / "e"), str(tmp_path / "r")
+    assert embed.run(["--passages", passages_dir, "--encoder", "minilm", "--output", emb]) == 0
+    rows = read_table(passages_dir).to_pylist()[::12]
+    asked = [{"question_id": r["passage_id"], "question": r["text"], "answers": ["x"]} for r in rows]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    argv = ["--questions", str(tmp_path / "q.jsonl"), "--task", "custom", "--question-encoder", "minilm"]
+    assert retrieve.run([*argv, "--embeddings", emb, "--top-k", "3", "--output", out]) == 0
+    found = read_table(out).to_pylist()
+    assert sum(r["question_id"] in r["passage_ids"] for r in found) >= 9
+    manifest = read_manifest(out)
+    assert manifest["encoder_fit"] == "verified" and manifest["scores"]["score_scale"] == 20.0
