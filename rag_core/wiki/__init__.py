@@ -1,4 +1,4 @@
-"""Wikipedia dumps to plain text: reading (`read_pages`), cleaning (`clean_wikitext`), both (`read_articles`)."""
+"""Wikipedia dumps to plain text: `read_pages` reads, `clean_wikitext` cleans, `read_articles` does both."""
 
 from rag_core.wiki.articles import read_articles
 from rag_core.wiki.clean import clean_wikitext

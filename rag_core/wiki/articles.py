@@ -58,7 +58,9 @@ def read_articles(
         if fault is not None:
             counts["bad"] += 1
             if on_bad_page is None:
-                raise DumpError(source_name(path_or_file), 0, f"page {item.title!r}, id {item.page_id!r}: {fault}")
+                raise DumpError(
+                    source_name(path_or_file), 0, f"page {item.title!r}, id {item.page_id!r}: {fault}"
+                )
             on_bad_page(item, fault)
         elif not text:
             counts["empty"] += 1

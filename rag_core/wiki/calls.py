@@ -33,8 +33,12 @@ def expand_calls(text: str, lang: str, lost: Counter[str] | None = None) -> str:
     """Wikitext without templates and tables. `lost` counts the templates nobody knows how to render."""
     if "{" not in text and "}}" not in text:
         return text
-    # Tables start on a line of their own: let the first line start like every other.
-    return _Expander("\n" + text, lang, lost).expand_page()
+    # Tables start on a line of their own. Let the first line start like every other, and part a table
+    # from the template or table that ends right before it.
+    text = "\n" + text
+    for close in ("}}", "|}"):
+        text = text.replace(close + "{|", close + "\n{|")
+    return _Expander(text, lang, lost).expand_page()
 
 
 class _Expander:

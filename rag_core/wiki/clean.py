@@ -43,5 +43,4 @@ def clean_wikitext(
     text = choose_variants(text, lang)
     text = expand_calls(text, lang, lost)
     text = resolve_links(text, prefixes)
-    paragraphs = (tidy(decode_entities(line)) for line in clean_lines(text, keep_lists))
-    return "\n".join(filter(None, paragraphs))
+    return tidy(decode_entities("\n".join(clean_lines(text, keep_lists))))

@@ -86,12 +86,13 @@ def read_dump(
     by_name = isinstance(path_or_file, (str, os.PathLike))
     with files.open_input(name) if by_name else nullcontext(path_or_file) as source:
         if byte_range is None:
-            yield from _parse(source, name, None, _DumpParser(name))
+            local_path = name if by_name and files.is_local(name) else None
+            yield from _parse(xml_chunks(source, name, local_path=local_path), name, _DumpParser(name))
             return
         ends_file = byte_range[1] >= source.seek(0, os.SEEK_END)
         parser = _DumpParser(name, fragment=True, ends_dump=ends_file)
         found_ids = []
-        for item in _parse(source, name, byte_range, parser):
+        for item in _parse(xml_chunks(source, name, byte_range), name, parser):
             if isinstance(item, Page):
                 found_ids.append(item.page_id)
             yield item
@@ -106,11 +107,9 @@ def _id_mismatch(found: list[str], expected: list[str]) -> str:
     return f"the range holds {len(found)} pages, the index says {len(expected)}"
 
 
-def _parse(
-    source: BinaryIO, name: str, byte_range: tuple[int, int] | None, parser: _DumpParser
-) -> Iterator[SiteInfo | Page]:
+def _parse(chunks: Iterator[bytes], name: str, parser: _DumpParser) -> Iterator[SiteInfo | Page]:
     try:
-        for chunk in xml_chunks(source, name, byte_range):
+        for chunk in chunks:
             yield from parser.feed(chunk)
     except TrailingGarbage as garbage:
         if not parser.complete:

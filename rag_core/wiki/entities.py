@@ -9,11 +9,10 @@ import re
 from html.entities import html5
 
 _ENTITY = re.compile(r"&(?:#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}))|([a-zA-Z][a-zA-Z0-9]{1,31}));")
-_SPACES = {"\u00a0": " ", "\u2009": " ", "\u200a": " ", "\u202f": " ", "\u00ad": "", "\u200e": "", "\u200f": ""}
 
 
 def decode_entities(text: str) -> str:
-    """Decode named and numeric entities; what is none stays. Spaces of any width become a plain one."""
+    """Decode named and numeric entities; what is none stays."""
     return _ENTITY.sub(_decode, text) if "&" in text else text
 
 
@@ -28,7 +27,7 @@ def _decode(match: re.Match[str]) -> str:
         if not _is_text(code):
             return match.group()
         character = chr(code)
-    return _SPACES.get(character, character)
+    return character
 
 
 def _is_text(code: int) -> bool:

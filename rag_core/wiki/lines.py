@@ -7,8 +7,10 @@ import re
 from rag_core.wiki.quotes import strip_quotes
 
 _SWITCH = re.compile(r"__(\w{2,50}?)__")
-_LOWER_SWITCHES = frozenset("notoc forcetoc toc noeditsection nogallery newsectionlink nonewsectionlink".split())
-_LIST_MARK = re.compile(r"[*#;:]+[ \t]*")
+_LOWER_SWITCHES = frozenset(
+    "notoc forcetoc toc noeditsection nogallery newsectionlink nonewsectionlink".split()
+)
+_LIST_MARK = re.compile(r"[*#;: \t]+")
 _HEADING = re.compile(r"={1,6}[^=\n].*=[ \t]*$")
 
 

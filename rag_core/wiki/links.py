@@ -6,11 +6,13 @@ import re
 
 from rag_core.wiki.namespaces import LinkPrefixes
 
-_SIMPLE = re.compile(r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:\[[^\[\]]*+\](?!\])[^\[\]]*+)*+(?:\[[^\[\]]*+\](?=\]\]))?))?\]\]")
-_BRACKETS = re.compile(r"\[\[|\]\]")
+_SIMPLE = re.compile(
+    r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]]*+(?:\[[^\[\]]*+\](?!\])[^\[\]]*+)*+(?:\[[^\[\]]*+\](?=\]\]))?))?\]\]"
+)
+_BRACKETS = re.compile(r"\[\[|\]{2,}")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|sftp|ircs?|news|nntp|gopher|git|svn|ssh|telnet|worldwind|geo|magnet|mailto|tel|sms|xmpp|"
-    r"urn|bitcoin):|//)[^\s\[\]<>\"]*+(?:[ \t\xa0]++([^\[\]\n]*+))?\]",
+    r"urn|bitcoin):|//)[^\s\[\]<>\"|]*+(?:[ \t\xa0|]++([^\[\]\n]*+))?\]",
     re.IGNORECASE,
 )
 
@@ -63,17 +65,34 @@ def _nested(text: str, prefixes: LinkPrefixes) -> str:
         if bracket.group() == "[[":
             open_at.append(len(out))
             out.append("")
-        elif open_at:
+            continue
+        n = len(bracket.group())
+        if n % 2:  # `[http://… site]]]`: the first belongs to what stands in the label
+            out.append("]")
+        for _ in range(min(n // 2, len(open_at))):
             start = open_at.pop()
             if len(open_at) < _MAX_NESTING:
-                target, pipe, label = "".join(out[start + 1 :]).partition("|")
-                out[start:] = [_shown(target, label if pipe else None, prefixes)]
+                out[start:] = [_shown(*_target_and_label("".join(out[start + 1 :])), prefixes)]
     out.append(text[position:])
     for start in open_at:
-        target, pipe, rest = out[start + 1].partition("|") if start + 1 < len(out) else ("", "", "")
-        if pipe and "\n" not in target:
-            out[start + 1] = rest
+        out[start + 1] = _unclosed(out[start + 1], prefixes)
     return "".join(out)
+
+
+def _target_and_label(content: str) -> tuple[str, str | None]:
+    target, pipe, label = content.partition("|")
+    return target, label if pipe else None
+
+
+def _unclosed(content: str, prefixes: LinkPrefixes) -> str:
+    """What is prose behind a `[[` without an end: `target|` goes, of a file all its options."""
+    line, newline, rest = content.partition("\n")
+    target, pipe, label = line.partition("|")
+    if not pipe:
+        return content
+    if prefixes.hides(target.partition(":")[0].strip()):
+        label = label.rpartition("|")[2]
+    return label + newline + rest
 
 
 _MAX_NESTING = 12

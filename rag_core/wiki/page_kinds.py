@@ -8,34 +8,42 @@ from rag_core.wiki.tags import strip_tags
 from rag_core.wiki.templates.lookup import normalize_name
 
 _TEMPLATES = """
-disambiguation, disambig, disamb, disam, dab, dabpage, disamb page, disambiguation page, geodis, geo-dis, geodab,
-geodisambig, hndis, hn-dis, hndisambig, hndab, namedis, numberdis, numdab, mathdab, mathdis, schooldis, schooldab, hospitaldis,
-roaddis, roadis, callsigndis, letterdis, letterdisambig, letter-numbercombdis, surnamedis, shipindex, mountainindex,
-set index, setindex, sia, tldis, dbl, airport disambig, species latin name abbreviation disambiguation,
-latin name disambiguation, station dis, wpdis, wp disambig, project disambiguation, portal disambiguation,
-begriffsklärung, homonymie, bandeau homonymie, patronymie, paronymie, toponymie, prénoms, désambiguïsation,
+disambiguation, disambig, disamb, disam, dab, dabpage, disamb page, disambiguation page, geodis,
+geo-dis, geodab, geodisambig, hndis, hn-dis, hndisambig, hndab, namedis, numberdis, numdab, mathdab,
+mathdis, schooldis, schooldab, hospitaldis, roaddis, roadis, callsigndis, letterdis, letterdisambig,
+letter-numbercombdis, surnamedis, shipindex, mountainindex, set index, setindex, sia, tldis, dbl,
+airport disambig, species latin name abbreviation disambiguation, latin name disambiguation,
+station dis, wpdis, wp disambig, project disambiguation, portal disambiguation, begriffsklärung,
+homonymie, bandeau homonymie, patronymie, paronymie, toponymie, prénoms, désambiguïsation,
 desambiguación, desambiguacion, desambig, des, disambigua, desambiguação, desambiguacao, dp, dpintro,
-doorverwijspagina, ujednoznacznienie, förgrening, gren, grensida, olika betydelser, peker, неоднозначность,
-многозначность, неодн, disambig-cleanup, багатозначність, неоднозначність, пояснение, вишезначна одредница,
-вишезначност, 曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义, 消歧義, 消歧义页, 消歧義頁, 消歧, 동음이의, 동음이의어 문서, توضيح,
-صفحة توضيح, ابهام‌زدایی, ابهام زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník,
-täsmennyssivu, täsmennys, flertydig, flertydigside, dezambiguizare, đn, định hướng, trang định hướng, disambiguasi,
-apartigilo, desambiguació, argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana, nuorodinis, täpsustuslehekülg,
-aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər, мағына айыру, բազմիմաստություն, მრავალმნიშვნელოვანი,
-बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন, பக்கவழி நெறிப்படுத்தல், แก้กำกวม, klimauta, nyaman, disambigo, dubbelsinnig, gwahaniaethu, idirdhealú, izdvojba
+doorverwijspagina, ujednoznacznienie, förgrening, gren, grensida, olika betydelser, peker,
+неоднозначность, многозначность, неодн, disambig-cleanup, багатозначність, неоднозначність, пояснение,
+вишезначна одредница, вишезначност, 曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义,
+消歧義, 消歧义页, 消歧義頁, 消歧, 동음이의, 동음이의어 문서, توضيح, صفحة توضيح, ابهام‌زدایی,
+ابهام زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník,
+täsmennyssivu, täsmennys, flertydig, flertydigside, dezambiguizare, đn, định hướng, trang định hướng,
+disambiguasi, apartigilo, desambiguació, argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana,
+nuorodinis, täpsustuslehekülg, aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər,
+мағына айыру, բազմիմաստություն, მრავალმნიშვნელოვანი, बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন, பக்கவழி நெறிப்படுத்தல்,
+แก้กำกวม, klimauta, nyaman, disambigo, dubbelsinnig, gwahaniaethu, idirdhealú, izdvojba
 """
 _TITLES = """
-disambiguation, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação, doorverwijspagina,
-ujednoznacznienie, olika betydelser, значения, значення, значения, 曖昧さ回避, 消歧义, 消歧義, 동음이의, توضيح, ابهام‌زدایی,
-פירושונים, αποσαφήνιση, anlam ayrımı, egyértelműsítő lap, rozcestník, täsmennyssivu, flertydig, dezambiguizare,
-định hướng, disambiguasi, apartigilo, desambiguació, пояснение, вишезначна одредница, argipena, razločitev
+disambiguation, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação,
+doorverwijspagina, ujednoznacznienie, olika betydelser, значения, значення, значения, 曖昧さ回避,
+消歧义, 消歧義, 동음이의, توضيح, ابهام‌زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, egyértelműsítő lap,
+rozcestník, täsmennyssivu, flertydig, dezambiguizare, định hướng, disambiguasi, apartigilo,
+desambiguació, пояснение, вишезначна одредница, argipena, razločitev
 """
 _CATEGORIES = """
-disambiguation, disambig, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação, doorverwijspagina,
-ujednoznacznienia, förgreningssidor, многозначные термины, багатозначні терміни, 曖昧さ回避, 消歧义, 消歧義, 동음이의, توضيح,
-ابهام‌زدایی, αποσαφήνιση, anlam ayrımı, egyértelműsítő, rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
+disambiguation, disambig, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação,
+doorverwijspagina, ujednoznacznienia, förgreningssidor, многозначные термины, багатозначні терміни,
+曖昧さ回避, 消歧义, 消歧義, 동음이의, توضيح, ابهام‌زدایی, αποσαφήνιση, anlam ayrımı, egyértelműsítő,
+rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
 """
-_SWITCHES = "DISAMBIG BEGRIFFSKLÄRUNG BEGRIFFSKLAERUNG HOMONYMIE DESAMBIG DESAMBIGUACIÓN DISAMBIGUA ACLARACIÓN НЕОДНОЗНАЧНОСТЬ 曖昧さ回避 消歧义 消歧義".split()
+_SWITCHES = """
+DISAMBIG BEGRIFFSKLÄRUNG BEGRIFFSKLAERUNG HOMONYMIE DESAMBIG DESAMBIGUACIÓN DISAMBIGUA
+ACLARACIÓN НЕОДНОЗНАЧНОСТЬ 曖昧さ回避 消歧义 消歧義
+""".split()
 
 _LIST_TITLES = {
     "en": r"(?:Lists?|Index|Indexes|Outline) of ",

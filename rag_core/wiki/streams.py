@@ -7,10 +7,13 @@ multistream file is read: one decompressor stops after the first and says nothin
 from __future__ import annotations
 
 import bz2
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
+
+import rapidgzip
 
 from rag_core.wiki.records import DumpError
 
@@ -33,18 +36,22 @@ class _Codec:
     new_decoder: Callable[[], Any]
 
 
+_BZIP2 = _Codec("bzip2", b"BZh", bz2.BZ2Decompressor)
 _CODECS = (
-    _Codec("bzip2", b"BZh", bz2.BZ2Decompressor),
+    _BZIP2,
     _Codec("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(_GZIP_WINDOW)),
 )
 _FOREIGN = {b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstandard", b"PK\x03\x04": "zip", b"\xfd7zXZ": "xz"}
 
 
-def xml_chunks(source: BinaryIO, name: str, byte_range: tuple[int, int] | None = None) -> Iterator[bytes]:
+def xml_chunks(
+    source: BinaryIO, name: str, byte_range: tuple[int, int] | None = None, local_path: str | None = None
+) -> Iterator[bytes]:
     """Yield the XML in pieces. Raises `DumpError` where the data is damaged or ends inside a stream,
     and `TrailingGarbage` where something that is no stream follows a complete one.
 
     `byte_range` (start, end) reads only these bytes of the file; start must be a stream's first byte.
+    `local_path`, where the source is a file of this machine, lets bzip2 be decoded on several cores.
     """
     start, end = byte_range if byte_range else (0, None)
     if byte_range:
@@ -56,13 +63,44 @@ def xml_chunks(source: BinaryIO, name: str, byte_range: tuple[int, int] | None =
             raise DumpError(name, start, f"{format_name} is not read; repack as .xml, .xml.bz2 or .xml.gz")
     for codec in _CODECS:
         if head.startswith(codec.magic):
-            yield from _decompress(codec, head, raw, name, start)
+            chunks = _decompress(codec, head, raw, name, start)
+            large = codec is _BZIP2 and byte_range is None and len(head) == CHUNK_BYTES
+            yield from _on_all_cores(local_path, chunks) if large and local_path else chunks
             return
     if byte_range:
         reason = "should start at a bzip2 or gzip stream" if head else "lies behind the end of the file"
         raise DumpError(name, start, f"the range to byte {end} {reason}")
     yield head
     yield from raw
+
+
+def _on_all_cores(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes as `chunks`, from rapidgzip: faster on one core, and it finds the blocks inside a
+    single stream, so that other cores decode ahead.
+
+    It cannot say where a file is damaged, nor hand over all that precedes the damage. Then, and only
+    then, `chunks` is read after all: from the start, up to what has been yielded already.
+    """
+    n_yielded = 0
+    try:
+        with rapidgzip.IndexedBzip2File(path, parallelization=_n_cores()) as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                yield chunk
+                n_yielded += len(chunk)
+            end = stream.tell_compressed() // 8
+        if end < os.path.getsize(path):
+            raise TrailingGarbage(end)
+        return
+    except (RuntimeError, ValueError):
+        pass
+    for chunk in chunks:
+        yield chunk[n_yielded:]
+        n_yielded = max(0, n_yielded - len(chunk))
+
+
+def _n_cores() -> int:
+    """Cores this process may use; more than four gain nothing, XML parsing being the slower half."""
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def _raw_chunks(source: BinaryIO, n_bytes: int | None) -> Iterator[bytes]:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.formulas import formula_text
+
 _TAG = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)")
+
+_CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
 
 # Shown by MediaWiki as something other than running text: gone, with all they enclose.
 _DROPPED = frozenset(
@@ -20,7 +24,7 @@ _DROPPED = frozenset(
 _VERBATIM = frozenset(("nowiki", "pre"))
 _FORMULA = frozenset(("math", "chem", "ce"))
 # Separate the words on their two sides.
-_SPACE = frozenset("br hr wbr".split()) - {"wbr"}
+_SPACE = frozenset(("br", "hr"))
 _BLOCK = frozenset(
     "p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead tfoot caption "
     "article aside footer header main nav figure figcaption".split()
@@ -58,6 +62,7 @@ class _TagStripper:
         self._text = text
         self._out: list[str] = []
         self._next_close: dict[str, re.Match[str] | None] = {}
+        self._closed: set[str] | None = None
 
     def run(self) -> str:
         text, out = self._text, self._out
@@ -74,7 +79,8 @@ class _TagStripper:
                 continue
             name = name.lower()
             if name not in _KNOWN:
-                out.append("" if slash or "=" in attributes else escape_markup(match.group()))
+                if not (slash or "=" in attributes or name in self._closed_names()):
+                    out.append(escape_markup(match.group()))
                 position = end
             elif slash or attributes.endswith("/"):
                 out.append(_replacement(name, bool(slash)))
@@ -92,15 +98,21 @@ class _TagStripper:
                 return content_start
             content = self._text[content_start : close.start()]
             if name in _DROPPED:
-                if name == "ref" and (nested := _NESTED_REF.search(content)):
+                if name == "ref" and (nested := _NOT_IN_REF.search(content)):
                     return content_start + nested.start()
             elif name in _VERBATIM:
                 self._out.append(escape_markup(content))
             else:
-                self._out.append(_formula(content))
+                self._out.append(escape_markup(formula_text(content)))
             return close.end()
         self._out.append(_replacement(name, False))
         return content_start
+
+    def _closed_names(self) -> set[str]:
+        """All names with a closing tag somewhere: an unknown `<name>` without one is text (`List<T>`)."""
+        if self._closed is None:
+            self._closed = {name.lower() for name in _CLOSING_NAME.findall(self._text)}
+        return self._closed
 
     def _close(self, name: str, position: int) -> re.Match[str] | None:
         known = self._next_close.get(name, _UNKNOWN)
@@ -111,7 +123,8 @@ class _TagStripper:
 
 
 _UNKNOWN: object = object()
-_NESTED_REF = re.compile(r"<ref\b(?![^<>]*+/>)|\n[ \t]*+\n", re.IGNORECASE)
+# What a reference never holds: another one, or a blank line. Then its end is another one's.
+_NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
 
 
 def _replacement(name: str, closing: bool) -> str:
@@ -120,8 +133,3 @@ def _replacement(name: str, closing: bool) -> str:
     if name in _BLOCK:
         return "\n"
     return " " if name in _SPACE else ""
-
-
-def _formula(tex: str) -> str:
-    tex = tex.strip()
-    return escape_markup(tex) if len(tex) <= 60 and "\\" not in tex and "\n" not in tex else ""

@@ -1,22 +1,62 @@
-"""Last pass: what the dropped parts leave behind. `( ; )`, doubled spaces, a space before a comma."""
+"""Last pass: what the dropped parts leave behind. `( ; )`, doubled spaces, a space before a comma.
+
+Each repair is guarded by a cheap test, of the page and then of the line: few lines need any.
+"""
 
 from __future__ import annotations
 
 import re
 
-_EMPTY_BRACKETS = re.compile(r" ?(?:\([ ,;:–—-]*\)|\[[ ,;]*\])")
-_LEADING = re.compile(r"\([ ,;:]*[,;:][ ,;:]*|\( +")
-_TRAILING = re.compile(r"[ ,;:]*[,;:][ ,;:]*\)| +\)")
-_DOUBLED = re.compile(r"([,;])(?: *[,;])++")
-_SPACE_BEFORE = re.compile(r" +([,.])(?=\s|$)")
-_SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]{2,}|[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_ODD_SPACES = "\t\u00a0\u2002\u2003\u2009\u200a\u202f\u3000"
+_INVISIBLE = "\u00ad\u200e\u200f\ufeff"  # soft hyphen, direction marks, byte order mark
+_SPACES = re.compile(r"  ++")
+
+# One literal first character each: `re` then looks for it at memchr's speed.
+_OPENING_TRACE = re.compile(r"\([ ,;:)–]")
+_SQUARE_TRACE = re.compile(r"\[[ ,;\]]")
+_COMMA_TRACE = re.compile(r", ?[,;]")
+_SEMICOLON_TRACE = re.compile(r"; ?[,;]")
+
+_EMPTY_BRACKETS = re.compile(r" ?(?:\([ ,;:–—-]*+\)|\[[ ,;]*+\])")
+_AFTER_OPENING = re.compile(r"\((?: *+[,;:])++ *+|\( ++")
+_BEFORE_CLOSING = re.compile(r"(?: *+[,;:–—])++ *+\)| ++\)")
+_REPEATED_COMMA = re.compile(r"([,;])(?: *+[,;])++")
+_SPACE_BEFORE_MARK = re.compile(r" ([,.])(?=\s|$)")
 
 
-def tidy(paragraph: str) -> str:
-    """One paragraph of plain text without the traces of what was dropped from it."""
-    if "(" in paragraph:
-        paragraph = _EMPTY_BRACKETS.sub("", paragraph)
-        paragraph = _LEADING.sub("(", paragraph)
-        paragraph = _TRAILING.sub(")", paragraph)
-    paragraph = _SPACES.sub(" ", paragraph)
-    return _SPACE_BEFORE.sub(r"\1", paragraph).strip()
+def tidy(text: str) -> str:
+    """Plain text without the traces of what was dropped from it. Lines stay lines, stripped ones."""
+    for invisible in _INVISIBLE:
+        if invisible in text:
+            text = text.replace(invisible, "")
+    for space in _ODD_SPACES:
+        if space in text:
+            text = text.replace(space, " ")
+    if _has_bracket_trace(text):
+        text = "\n".join(map(_mend_brackets, text.split("\n")))
+    if _COMMA_TRACE.search(text) or _SEMICOLON_TRACE.search(text):
+        text = _REPEATED_COMMA.sub(r"\1", text)
+    if "  " in text:
+        text = _SPACES.sub(" ", text)
+    if " ," in text or " ." in text:
+        text = _SPACE_BEFORE_MARK.sub(r"\1", text)
+    return "\n".join(filter(None, map(str.strip, text.split("\n"))))
+
+
+def _has_bracket_trace(text: str) -> bool:
+    if _OPENING_TRACE.search(text) or _SQUARE_TRACE.search(text):
+        return True
+    before_closing = (piece[-1:] for piece in text.split(")")[:-1])
+    return not _CLOSING_TRACES.isdisjoint(before_closing)
+
+
+_CLOSING_TRACES = frozenset(" ,;:–")
+
+
+def _mend_brackets(line: str) -> str:
+    if _has_bracket_trace(line):
+        for _ in range(3):  # "((,))" leaves "()"
+            line = _EMPTY_BRACKETS.sub("", line)
+        line = _AFTER_OPENING.sub("(", line)
+        line = _BEFORE_CLOSING.sub(")", line)
+    return line

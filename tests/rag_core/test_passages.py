@@ -10,7 +10,8 @@ def words(n, start=0):
 
 
 @pytest.mark.parametrize(
-    ("n_words", "lengths"), [(0, []), (1, [1]), (99, [99]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])]
+    ("n_words", "lengths"),
+    [(0, []), (1, [1]), (99, [99]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])],
 )
 def test_disjoint_keeps_every_word_once_and_the_short_tail(n_words, lengths):
     passages = split_words("Title", words(n_words))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rag_core.wiki.templates.arguments import Arguments
-from rag_core.wiki.templates.building import Renderer
 
 _MONTHS = {
     "en": "January February March April May June July August September October November December",
@@ -16,7 +16,8 @@ _MONTHS = {
     "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
     "nl": "januari februari maart april mei juni juli augustus september oktober november december",
     "sv": "januari februari mars april maj juni juli augusti september oktober november december",
-    "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września "
+    "października listopada grudnia",
     "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
     "uk": "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
 }
@@ -24,7 +25,7 @@ MONTHS = {lang: names.split() for lang, names in _MONTHS.items()}
 
 
 def month_name(month: str, lang: str) -> str:
-    """"5" or "05" → "May"; a name stays."""
+    """ "5" or "05" → "May"; a name stays."""
     number = int(month) if month.isdecimal() and len(month) <= 2 else 0
     names = MONTHS.get(lang, MONTHS["en"])
     return names[number - 1] if 1 <= number <= 12 else month
@@ -33,6 +34,7 @@ def month_name(month: str, lang: str) -> str:
 def format_date(year: str, month: str, day: str, lang: str, month_first: bool = False) -> str:
     """The date as the language writes it, with whatever parts are there."""
     day = day.lstrip("0") if day.isdecimal() else day
+    month_first = month_first and lang == "en"
     month = month_name(month, lang)
     if lang in ("ja", "zh"):
         return "".join(part + mark for part, mark in zip((year, month, day), "年月日") if part)
@@ -44,29 +46,27 @@ def format_date(year: str, month: str, day: str, lang: str, month_first: bool = 
     return link.join(filter(None, (day, month, year)))
 
 
-def date_parts(year: str | int = 1, month: str | int = 2, day: str | int = 3) -> Renderer:
-    """A template whose arguments are year, month and day, at the given places."""
-
-    def render(arguments: Arguments) -> str:
-        month_first = arguments["mf"][:1].lower() == "y" or arguments["df"][:1].lower() == "n"
-        parts = (arguments[year], arguments[month], arguments[day])
-        if not any(parts):
-            return ""
-        if not parts[0][:4].lstrip("-").isdecimal():  # already written out: {{birth-date|4 May 1931}}
-            return parts[0]
-        return format_date(*parts, arguments.lang, month_first)
-
-    return render
+def year_first(arguments: Arguments) -> str:
+    """{{birth date|1931|5|4}} → "May 4, 1931"; with `df=y` "4 May 1931"."""
+    year, month, day = (arguments[i] for i in (1, 2, 3))
+    if not year.lstrip("-").isdecimal():  # already written out: {{birth-date|4 May 1931}}
+        return year
+    return format_date(year, month, day, arguments.lang, month_first=arguments["df"][:1].lower() != "y")
 
 
 def day_first(arguments: Arguments) -> str:
     """{{date|4|mai|1931}}: day, month, year, and the odd weekday or empty field between them."""
     parts = [part for part in arguments.unnamed()[:4] if part]
+    if len(parts) == 1 and (iso := _ISO_DATE.fullmatch(parts[0])):
+        return format_date(*iso.groups(), arguments.lang)
     if len(parts) >= 2 and parts[0][:1].isdigit() and len(parts[0]) == 4 and parts[1].isdecimal():
         return format_date(parts[0], parts[1], parts[2] if len(parts) > 2 else "", arguments.lang)
     if parts and not parts[0][:1].isdigit() and len(parts) == 4:
         return f"{parts[0]} {_spoken(parts[1:], arguments.lang)}"
     return _spoken(parts, arguments.lang)
+
+
+_ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 
 
 def _spoken(parts: Sequence[str], lang: str) -> str:

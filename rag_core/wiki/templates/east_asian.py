@@ -42,7 +42,7 @@ def korean(arguments: Arguments) -> str:
 
 
 def chinese(arguments: Arguments) -> str:
-    """{{zh|c=中国|p=Zhōngguó|l=Middle Kingdom}} → "Chinese: 中国; pinyin: Zhōngguó; lit. 'Middle Kingdom'"."""
+    """{{zh|c=中国|p=Zhōngguó|l=Middle Land}} → "Chinese: 中国; pinyin: Zhōngguó; lit. 'Middle Land'"."""
     fields = (
         ("Chinese", arguments.first("c", 1)),
         ("simplified Chinese", arguments["s"]),

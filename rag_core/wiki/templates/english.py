@@ -13,30 +13,34 @@ from rag_core.wiki.templates.building import (
     table,
     wrapped,
 )
-from rag_core.wiki.templates.dates import as_of, date_parts, day_first, old_style, years_between
+from rag_core.wiki.templates.dates import as_of, day_first, old_style, year_first, years_between
 from rag_core.wiki.templates.units import abbreviated, convert
 
 # One argument, in another font, colour or size.
 STYLED = {
-    "nowrap | nobr | nobreak | nowraplinks | no wrap | nwr | j | avoid wrap | small | smaller | smaller2 | "
-    "smalldiv | big | bigger | larger | large | huge | resize text | em | strong | bold | italic | b | i | u | s | "
-    "underline | strikethrough | strike | del | ins | sub | sup | smallcaps | small caps | sc | sc1 | sc2 | "
-    "smallcaps2 | allcaps | all caps | lcase | uppercase | lowercase | nocaps | mono | monospace | tt | code | "
-    "samp | kbd | var | varserif | mvar | math | nobold | noitalic | noitalics | nobold italic | normal | "
-    "normalfont | serif | sans-serif | unicode | unicode fonts | iast | transl-iast | polytonic | "
-    "hebrew | arabic | pslink | text | plain text | plaintext | not a typo | notatypo | proper name | typo | "
-    "as written | chem name | chemname | dfn | defn | term | vanchor | visible anchor | va | cite ref label | "
+    "nowrap | nobr | nobreak | nowraplinks | no wrap | nwr | j | avoid wrap | small | smaller | "
+    "smaller2 | smalldiv | big | bigger | larger | large | huge | resize text | em | strong | bold | "
+    "italic | b | i | u | s | underline | strikethrough | strike | del | ins | sub | sup | smallcaps | "
+    "small caps | sc | sc1 | sc2 | smallcaps2 | allcaps | all caps | lcase | uppercase | lowercase | "
+    "nocaps | mono | monospace | tt | code | samp | kbd | var | varserif | mvar | math | nobold | "
+    "noitalic | noitalics | nobold italic | normal | normalfont | serif | sans-serif | unicode | "
+    "unicode fonts | iast | transl-iast | polytonic | hebrew | arabic | nq | nastaliq | pslink | text | "
+    "plain text | plaintext | not a typo | notatypo | proper name | typo | as written | chem name | "
+    "chemname | dfn | defn | term | vanchor | visible anchor | va | cite ref label | "
     "citation needed span | cn span | clarify span | clarify-span | vague span | fact span | "
-    "unreferenced span | rp-text | tq | xt | center | centre | centered | block center | left | align-left | "
-    "noflag | no flag | lw | oldid text | black | white | red | green | blue | tqq | "
+    "unreferenced span | rp-text | tq | xt | center | centre | centered | block center | left | "
+    "align-left | noflag | no flag | lw | oldid text | black | white | red | green | blue | tqq | "
     "overline | overbar | radical | vec | bra-ket | script/hebrew | script/arabic | sortname-plain | "
     "asiantitle | mathrm | longitem | nobel | no italic | naut | literally": shown(1, "text", "content"),
     "resize | font size": shown(2, 1),
-    "color | colour | font color | font colour | background color | bgcolor | highlight color | colored text | "
-    "script | wikt-lang | wt-lang | nowrap-lang | rtl-lang | transl2 | fontcolor | align | colorbox | "
-    "hover title | title tooltip | sort | sort-key | sortkey": shown(2, 1),
+    "color | colour | font color | font colour | background color | bgcolor | "
+    "highlight color | colored text | script | wikt-lang | wt-lang | nowrap-lang | "
+    "rtl-lang | transl2 | fontcolor | align | colorbox | hover title | title tooltip | "
+    "sort | sort-key | sortkey": shown(2, 1),
     "font | font-face": shown("text", 2, 1),
-    "abbr | abbrv | abbreviation | abbrlink | tooltip | tip | tt2 | hint | explain | h:title | define": shown(1),
+    "abbr | abbrv | abbreviation | abbrlink | tooltip | tip | tt2 | hint | explain | h:title | define": shown(
+        1
+    ),
     "char | charlink | mono char": shown(1),
     "angbr | angle bracket | angle brackets | grapheme | orth": wrapped("⟨", 1, "⟩"),
     "abs | absolute value": wrapped("|", 1, "|"),
@@ -51,20 +55,21 @@ STYLED = {
 
 # Signs that cannot be typed inside a template, and spaces.
 SIGNS = {
-    "ndash | en dash | endash | – | nsndns | dash-en | dash2": literal("–"),
-    "mdash | em dash | emdash | — | long dash": literal("—"),
+    "ndashb | ndash | en dash | endash | – | nsndns | dash-en | dash2": literal("–"),
+    "mdashb | mdash | em dash | emdash | — | long dash": literal("—"),
     "spaced ndash | snd | spnd | sndash | spndash | spaced en dash | spaced endash | snds | –– | dash | "
     "spaced n-dash | sort dash | nbsndash": literal(" – "),
     "spaced mdash | spaced em dash | snd2 | spmd | smd | nbsmdash": literal(" — "),
-    "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | nnbsp | ensp | emsp | "
-    "en space | em space | figure space | narrow no-break space | pad | indent | gap | sp | quad | in5": literal(" "),
+    "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
+    "nnbsp | ensp | emsp | en space | em space | figure space | narrow no-break space | pad | "
+    "indent | gap | sp | quad | in5": literal(" "),
     "· | • | middot | dot | bullet | bold middot | interpunct | wpdot | ,": literal(" · "),
     "' | apostrophe | apos": literal("'"),
     "'s | 's-": literal("'s"),
     "\" ' | \"'": literal("\"'"),
     "' \"": literal("'\""),
     "!": literal("&#124;"),
-    "!!": literal("&#124;&#124;"),
+    "!! | (! | !) | !- | ! !": drop,
     "=": literal("="),
     "(": literal("&#123;"),
     ")": literal("&#125;"),
@@ -112,10 +117,11 @@ NUMBERS = {
     "duration": renderers.duration,
     "val/units": shown(1),
     "chem | chem2 | chemical formula": renderers.chemical,
-    "nuclide | simplenuclide | isotope": joined("-", 1, 2),
+    "nuclide | nuclide2 | simplenuclide | isotope": joined("-", 1, 2),
     "physics particle | subatomicparticle | subatomic particle": shown(1, "symbol"),
     "unichar | unicode character": wrapped("U+", 1),
     "hexadecimal | hexnum": shown(1),
+    "railgauge | track gauge": shown(1),
     "score": joined("–", 1, 2),
     "ntsh | hs | hidden sort key | sort hidden | number table sorting hidden": drop,
 }
@@ -165,10 +171,11 @@ DATES = {
     "d. | died": renderers.dated("d. "),
     "marriage | married": renderers.marriage,
     "as of | asof | as at": as_of,
-    "start date | end date | birth date | death date | birth date and age | birth date and age2 | bda | dob | "
-    "death date and age | dda | birth year and age | death year and age | start date and age | start date and years ago | "
-    "film date | release date | release date and age | birth year | death year | start and end dates | dts | "
-    "datetable | date table sorting | launch date | opening date | introduction date": date_parts(),
+    "start date | end date | birth date | death date | birth date and age | "
+    "birth date and age2 | bda | dob | death date and age | dda | birth year and age | "
+    "death year and age | start date and age | start date and years ago | film date | "
+    "release date | release date and age | birth year | death year | start and end dates | "
+    "dts | datetable | date table sorting | launch date | opening date | introduction date": year_first,
     "birth-date | birth-date and age | death-date | death-date and age | start-date | end-date | "
     "birth date text": shown(1),
     "date": day_first,
@@ -208,16 +215,17 @@ QUOTES = {
     "quote | blockquote | cquote | quotation | bquote | centered pull quote | block quote | poemquote | "
     "poem quote | long quote | epigraph | lquote | imdb quote | quote without source | rquote-text | "
     "centered quote | talkquote | quote1": renderers.block_quote,
-    "\" | quoted | q | inline quote | double quote": wrapped('"', 1, '"'),
-    "-\" | trim quote": shown(1),
+    '" | quoted | q | inline quote | double quote': wrapped('"', 1, '"'),
+    '-" | trim quote': shown(1),
     "tquote": shown(1),
     "rquote | quote box | quote box2 | quote box4 | pull quote | pullquote | quote frame | cquote2": drop,
 }
 
 NAMES = {
     "sortname | sort name": joined(" ", 1, 2),
-    "flag | flagcountry | flagu | flaglink | flag+link | flag country | flagg | flag2 | flagdeco-name | flagright | "
-    "flagcu | flagc | flagathlete | flagioc2team | country | flag decoration name": renderers.flagged,
+    "flag | flagcountry | flagu | flaglink | flag+link | flag country | flagg | "
+    "flag2 | flagdeco-name | flagright | flagcu | flagc | flagathlete | "
+    "flagioc2team | country | flag decoration name": renderers.flagged,
     "flagmedalist | sportname": shown(1),
     "ship": renderers.ship,
     "sclass | sclass2 | sclass- | ship class": renderers.ship_class,
@@ -225,7 +233,8 @@ NAMES = {
     "né": wrapped("né ", 1),
     "post-nominals | postnominals": joined(" "),
     "honorific": shown(1),
-    "bibleverse | bible verse | bibleref | bibleref2 | biblesource | bibleverse-nb | bv | sourcebible": joined(" ", 1, 2),
+    "bibleverse | bible verse | bibleref | bibleref2 | biblesource | bibleverse-nb | bv | "
+    "sourcebible": joined(" ", 1, 2),
     "quran-usc | qref | cite quran ref": wrapped("Quran ", 1),
     "slink | section link": joined(" § ", 1, 2),
     "wp | w | wikilink | link | internal link | pagelink": shown(2, 1),
@@ -246,8 +255,8 @@ NAMES = {
 # Lists inside one paragraph or cell.
 LISTS = {
     "hlist | flatlist | flat list | plainlist | plain list | ubl | ubil | unbulleted list | "
-    "unbulleted indent list | bulleted list | ordered list | horizontal list | comma separated entries | csv | "
-    "cslist | comma separated | enum | and list | pagelist": list_of(),
+    "unbulleted indent list | bulleted list | ordered list | horizontal list | "
+    "comma separated entries | csv | cslist | comma separated | enum | and list | pagelist": list_of(),
     "and | or | pluralize from text": joined(" and "),
     "plural": renderers.plural,
 }
@@ -256,8 +265,8 @@ LISTS = {
 SHIPS = {
     prefix.lower(): renderers.ship_of(prefix)
     for prefix in (
-        "HMS USS SS MS MV RMS SMS HMAS HMCS HMNZS USNS USCGC USAT USAHS HMT HMY HSwMS HDMS HNoMS PNS RFA RV "
-        "MT MY PS TSS TS SMU GS ROKS JS JDS RCS ARA BAP HNLMS HMSAS FS ORP TCG CSS USRC USC&GS RRS"
+        "HMS USS SS MS MV RMS SMS HMAS HMCS HMNZS USNS USCGC USAT USAHS HMT HMY HSwMS HDMS HNoMS PNS RFA "
+        "RV MT MY PS TSS TS SMU GS ROKS JS JDS RCS ARA BAP HNLMS HMSAS FS ORP TCG CSS USRC USC&GS RRS"
     ).split()
 }
 

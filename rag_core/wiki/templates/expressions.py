@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 
-_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?(?:e[+-]?\d{1,3})?|\.\d+)|(<=|>=|<>|!=|[-+*/^()<>=−×÷]|[a-z]+))", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"\s*(?:(\d+(?:\.\d*)?(?:e[+-]?\d{1,3})?|\.\d+)|(<=|>=|<>|!=|[-+*/^()<>=−×÷]|[a-z]+))", re.IGNORECASE
+)
 _LEVELS = {
     "or": 1, "and": 2, "=": 3, "!=": 3, "<>": 3, "<": 3, ">": 3, "<=": 3, ">=": 3, "round": 4, "+": 5, "-": 5,
     "−": 5, "*": 6, "/": 6, "div": 6, "mod": 6, "×": 6, "÷": 6, "^": 7,
@@ -39,9 +42,9 @@ def format_value(value: float) -> str:
 def _expression(tokens: list[str | float], at: int, level: int) -> tuple[float, int]:
     left, at = _operand(tokens, at)
     while at < len(tokens) and (mine := _LEVELS.get(tokens[at], 0)) > level:
-        operator = tokens[at]
+        sign = tokens[at]
         right, at = _expression(tokens, at + 1, mine)
-        left = _apply(operator, left, right)
+        left = _apply(sign, left, right)
     return left, at
 
 
@@ -66,13 +69,13 @@ def _operand(tokens: list[str | float], at: int) -> tuple[float, int]:
 
 
 _FUNCTIONS = {
-    "abs": abs, "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
-    "ln": math.log, "sin": math.sin, "cos": math.cos, "tan": math.tan, "not": lambda x: not x,
+    "abs": abs, "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt,
+    "exp": math.exp, "ln": math.log, "sin": math.sin, "cos": math.cos, "tan": math.tan, "not": operator.not_,
 }  # fmt: skip
 
 
-def _apply(operator: str | float, a: float, b: float) -> float:
-    match operator:
+def _apply(sign: str | float, a: float, b: float) -> float:
+    match sign:
         case "+":
             return a + b
         case "-" | "−":

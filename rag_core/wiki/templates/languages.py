@@ -8,21 +8,22 @@ from rag_core.wiki.templates.arguments import Arguments
 from rag_core.wiki.templates.building import Renderer, shown
 
 _NAMES = """
-af Afrikaans, ang Old English, ar Arabic, arc Aramaic, az Azerbaijani, be Belarusian, ber Berber, bg Bulgarian,
-bn Bengali, bo Tibetan, br Breton, bs Bosnian, ca Catalan, cop Coptic, cs Czech, cy Welsh, da Danish, de German,
-el Greek, en English, eo Esperanto, es Spanish, et Estonian, eu Basque, fa Persian, fi Finnish, fr French,
-fro Old French, fy West Frisian, ga Irish, gd Scottish Gaelic, gl Galician, gmh Middle High German,
-goh Old High German, got Gothic, grc Ancient Greek, gsw Swiss German, gu Gujarati, gv Manx, ha Hausa,
-haw Hawaiian, he Hebrew, hi Hindi, hr Croatian, hu Hungarian, hy Armenian, id Indonesian, is Icelandic,
-it Italian, ja Japanese, jv Javanese, ka Georgian, kk Kazakh, km Khmer, kn Kannada, ko Korean, ku Kurdish,
-kw Cornish, ky Kyrgyz, la Latin, lb Luxembourgish, lo Lao, lt Lithuanian, lv Latvian, mi Māori, mk Macedonian,
-ml Malayalam, mn Mongolian, mr Marathi, ms Malay, mt Maltese, my Burmese, nah Nahuatl, nds Low German,
-ne Nepali, nl Dutch, nn Norwegian Nynorsk, no Norwegian, nb Norwegian, non Old Norse, oc Occitan, or Odia,
+af Afrikaans, ang Old English, ar Arabic, arc Aramaic, az Azerbaijani, be Belarusian, ber Berber,
+bg Bulgarian, bn Bengali, bo Tibetan, br Breton, bs Bosnian, ca Catalan, cop Coptic, cs Czech, cy Welsh,
+da Danish, de German, el Greek, en English, eo Esperanto, es Spanish, et Estonian, eu Basque,
+fa Persian, fi Finnish, fr French, fro Old French, fy West Frisian, ga Irish, gd Scottish Gaelic,
+gl Galician, gmh Middle High German, goh Old High German, got Gothic, grc Ancient Greek,
+gsw Swiss German, gu Gujarati, gv Manx, ha Hausa, haw Hawaiian, he Hebrew, hi Hindi, hr Croatian,
+hu Hungarian, hy Armenian, id Indonesian, is Icelandic, it Italian, ja Japanese, jv Javanese,
+ka Georgian, kk Kazakh, km Khmer, kn Kannada, ko Korean, ku Kurdish, kw Cornish, ky Kyrgyz, la Latin,
+lb Luxembourgish, lo Lao, lt Lithuanian, lv Latvian, mi Māori, mk Macedonian, ml Malayalam,
+mn Mongolian, mr Marathi, ms Malay, mt Maltese, my Burmese, nah Nahuatl, nds Low German, ne Nepali,
+nl Dutch, nn Norwegian Nynorsk, no Norwegian, nb Norwegian, non Old Norse, oc Occitan, or Odia,
 ota Ottoman Turkish, pa Punjabi, pi Pali, pl Polish, ps Pashto, pt Portuguese, qu Quechua, ro Romanian,
-ru Russian, sa Sanskrit, sco Scots, sd Sindhi, se Northern Sami, sh Serbo-Croatian, si Sinhala, sk Slovak,
-sl Slovene, sq Albanian, sr Serbian, sv Swedish, sw Swahili, syr Syriac, ta Tamil, te Telugu, tg Tajik,
-th Thai, tl Tagalog, tr Turkish, tt Tatar, ug Uyghur, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese,
-yi Yiddish, yo Yoruba, zh Chinese, zu Zulu
+ru Russian, sa Sanskrit, sco Scots, sd Sindhi, se Northern Sami, sh Serbo-Croatian, si Sinhala,
+sk Slovak, sl Slovene, sq Albanian, sr Serbian, sv Swedish, sw Swahili, syr Syriac, ta Tamil, te Telugu,
+tg Tajik, th Thai, tl Tagalog, tr Turkish, tt Tatar, ug Uyghur, uk Ukrainian, ur Urdu, uz Uzbek,
+vi Vietnamese, yi Yiddish, yo Yoruba, zh Chinese, zu Zulu
 """
 LANGUAGE_NAMES = dict(entry.strip().split(" ", 1) for entry in _NAMES.replace("\n", " ").split(","))
 
@@ -51,7 +52,11 @@ def _labelled(label: str) -> Renderer:
         text = arguments.first(1, "text")
         glosses = (arguments.first(2, "translit"), arguments.first(3, "lit", "translation"))
         text = ", ".join(filter(None, (text, *glosses)))
-        return f"{label}: {text}" if label and text and arguments.lang == "en" and not arguments["label"] else text
+        return (
+            f"{label}: {text}"
+            if label and text and arguments.lang == "en" and not arguments["label"]
+            else text
+        )
 
     return render
 

@@ -12,8 +12,9 @@ from rag_core.wiki.templates.others import BY_LANGUAGE, name_template
 from rag_core.wiki.templates.silent import is_silent
 
 _TEMPLATE_NAMESPACES = frozenset(
-    "template vorlage modèle modele plantilla predefinição predefinicao sjabloon szablon шаблон mall malline "
-    "skabelon mal şablon 模板 テンプレート 틀 قالب תבנית format sablon predložak шаблён".split()
+    "template vorlage modèle modele plantilla predefinição predefinicao sjabloon szablon шаблон "
+    "mall malline skabelon mal şablon 模板 テンプレート 틀 قالب תבנית format sablon predložak "
+    "шаблён".split()
 )
 
 

@@ -6,8 +6,12 @@ import re
 
 # (thousands separator, decimal mark); every other language: as in English.
 _SEPARATORS = {
-    **dict.fromkeys(("de", "es", "it", "nl", "pt", "da", "id", "tr", "el", "ro", "vi", "sl", "hr", "ca"), (".", ",")),
-    **dict.fromkeys(("fr", "ru", "uk", "pl", "sv", "cs", "fi", "no", "nb", "hu", "bg", "sk", "be"), (" ", ",")),
+    **dict.fromkeys(
+        ("de", "es", "it", "nl", "pt", "da", "id", "tr", "el", "ro", "vi", "sl", "hr", "ca"), (".", ",")
+    ),
+    **dict.fromkeys(
+        ("fr", "ru", "uk", "pl", "sv", "cs", "fi", "no", "nb", "hu", "bg", "sk", "be"), (" ", ",")
+    ),
 }
 _NUMBER = re.compile(r"(?<![\d.,])\d{4,30}(?![\d,])")
 

@@ -6,19 +6,20 @@ import re
 
 from rag_core.wiki.templates import east_asian, renderers
 from rag_core.wiki.templates.building import Renderer, drop, joined, literal, shown, table, wrapped
-from rag_core.wiki.templates.dates import date_parts, day_first
+from rag_core.wiki.templates.dates import day_first, year_first
 from rag_core.wiki.templates.units import convert, quantity
 
 GERMAN = {
     "zitat | zitat-en | zitat-fr | zitat-la | zitat-es | zitat-it | blockzitat": renderers.block_quote,
-    "\" | \"-de": wrapped("„", 1, "“"),
-    "\"-en": wrapped("“", 1, "”"),
+    '" | "-de': wrapped("„", 1, "“"),
+    '"-en': wrapped("“", 1, "”"),
     "datum | geburtsdatum | datumzelle | birthdate": day_first,
     "höhe | höhe zelle | pegel": wrapped("", 1, " m"),
     "zahl | formatnum | fn-zahl": renderers.grouped,
     "bruch": renderers.fraction,
     "sortkey | farbe | sortdate | sortkeyname": shown(2, 1),
-    "kapitälchen | polytonisch | arab | arf | hebr | unicode | s | nowrap | hebräisch | fremd | textgröße": shown(1),
+    "kapitälchen | polytonisch | arab | arf | hebr | unicode | s | nowrap | hebräisch | fremd | "
+    "textgröße": shown(1),
     "lautschrift": wrapped("[", 1, "]"),
     "ipa": wrapped("[", 1, "]"),
     "jahrhundert": wrapped("", 1, ". Jahrhundert"),
@@ -44,11 +45,12 @@ FRENCH = {
     "langue | lang | lang2 | langue2": shown(2, "texte", 1),
     "japonais | nihongo": east_asian.nihongo,
     "lien | lien interlangue | lien rouge | lien à créer": shown("texte", "fr", 1, "trad"),
-    "terme défini | petites capitales | pc | pétites capitales | romain | minuscule | nom | surligner | nobr | "
-    "nowrap | référence nécessaire | refnec | référence souhaitée | refsou | quoi | pas clair | "
-    "passage promotionnel | passage évasif | passage non neutre | pertinence détail | quand | où | qui | "
-    "référence à confirmer | refins | référence insuffisante | souligner | italique | gras | "
-    "écrire | typo | transcription | term": shown(1),
+    "terme défini | petites capitales | pc | pétites capitales | romain | minuscule | nom | "
+    "surligner | nobr | nowrap | référence nécessaire | refnec | référence souhaitée | "
+    "refsou | quoi | pas clair | passage promotionnel | passage évasif | passage non neutre | "
+    "pertinence détail | quand | où | qui | référence à confirmer | refins | "
+    "référence insuffisante | souligner | italique | gras | écrire | typo | transcription | "
+    "term": shown(1),
     "abréviation | abr | abrd | abrv": shown(1),
     "exp | e": shown(1, "e"),
     "1er": literal("1er"),
@@ -168,8 +170,8 @@ RUSSIAN = {
     "s | nobr | без переноса | неразрывный | nowrap": shown(1),
     "num | число | formatnum | форматчисло": quantity,
     "дата | date | датарождения | датасмерти": day_first,
-    "нп | нп1 | нп2 | нп3 | нп4 | нп5 | не переведено | не переведено 2 | не переведено 3 | не переведено 5 | iw | "
-    "np": shown(2, 1),
+    "нп | нп1 | нп2 | нп3 | нп4 | нп5 | не переведено | не переведено 2 | "
+    "не переведено 3 | не переведено 5 | iw | np": shown(2, 1),
     "цитата | начало цитаты | quote | врезка-цитата": renderers.block_quote,
     "comment | подсказка | abbr": shown(1),
     "евро": wrapped("", 1, " евро"),
@@ -201,7 +203,7 @@ JAPANESE = {
     "仮リンク | 日本語版にない記事リンク": shown("label", 1),
     "jis2004フォント | jis90フォント | 補助漢字フォント | cjk拡張漢字": shown(1),
     "要出典範囲 | 要検証範囲 | 誰範囲": shown(1, "1"),
-    "日付": date_parts(),
+    "日付": year_first,
     "by | 西暦": wrapped("", 1, "年"),
     "lang-en-short | lang-fr-short": shown(1),
     "引用 | quotation | cquote": renderers.block_quote,
@@ -209,7 +211,9 @@ JAPANESE = {
 }
 
 CHINESE = {
-    "link-en | le | link-ja | link-fr | link-de | link-ru | internal link helper/en | en-link | ilh": shown("3", 1),
+    "link-en | le | link-ja | link-fr | link-de | link-ru | internal link helper/en | en-link | ilh": shown(
+        "3", 1
+    ),
     "tsl | translink": shown(4, 3),
     "bd | bd2": renderers.chinese_life,
     "jpn": renderers.labelled_japanese,
@@ -218,7 +222,7 @@ CHINESE = {
     "日本漢字 | zy | 注音": shown(1),
     "cquote | quote": renderers.block_quote,
     "nihongo": east_asian.nihongo,
-    "date": date_parts(),
+    "date": year_first,
 }
 
 BY_LANGUAGE: dict[str, dict[str, Renderer]] = {

@@ -23,7 +23,15 @@ def sic(arguments: Arguments) -> str:
 
 
 def music(arguments: Arguments) -> str:
-    signs = {"flat": "♭", "b": "♭", "sharp": "♯", "#": "♯", "natural": "♮", "doublesharp": "𝄪", "doubleflat": "𝄫"}
+    signs = {
+        "flat": "♭",
+        "b": "♭",
+        "sharp": "♯",
+        "#": "♯",
+        "natural": "♮",
+        "doublesharp": "𝄪",
+        "doubleflat": "𝄫",
+    }
     return signs.get(arguments[1].lower(), arguments[2] or arguments[1])
 
 
@@ -121,7 +129,15 @@ def pounds_shillings_pence(arguments: Arguments) -> str:
 
 
 def rupees(arguments: Arguments) -> str:
-    scales = {"m": "million", "b": "billion", "c": "crore", "l": "lakh", "k": "thousand", "t": "trillion", "lc": "lakh crore"}
+    scales = {
+        "m": "million",
+        "b": "billion",
+        "c": "crore",
+        "l": "lakh",
+        "k": "thousand",
+        "t": "trillion",
+        "lc": "lakh crore",
+    }
     return f"₹{arguments[1]} {scales.get(arguments[2].lower(), '')}".strip()
 
 
@@ -156,14 +172,20 @@ def language_and_text(arguments: Arguments) -> str:
     """{{langx|fr|Liberté}} → "French: Liberté"."""
     label = "" if arguments["label"] == "none" else arguments["label"] or language_name(arguments[1])
     text = arguments.first(2, "text")
-    extra = ", ".join(filter(None, (arguments.first(3, "translit"), arguments.first(4, "lit", "translation"))))
+    extra = ", ".join(
+        filter(None, (arguments.first(3, "translit"), arguments.first(4, "lit", "translation")))
+    )
     shown = f"{text}, {extra}" if extra else text
     return f"{label}: {shown}" if label and shown and arguments.lang == "en" else shown
 
 
 def ipa(arguments: Arguments) -> str:
     """{{IPA|/x/}} and {{IPA|fr|x}}: the sound, in brackets when it has none."""
-    sound = arguments[2] if re.fullmatch(r"[a-z]{2,3}(?:-[\w-]+)?", arguments[1]) and arguments[2] else arguments[1]
+    sound = (
+        arguments[2]
+        if re.fullmatch(r"[a-z]{2,3}(?:-[\w-]+)?", arguments[1]) and arguments[2]
+        else arguments[1]
+    )
     return sound if not sound or sound[0] in "[/⟨|" else f"[{sound}]"
 
 
@@ -173,14 +195,26 @@ _NOT_A_SOUND = {"us", "uk", "uklang", "uslang", "lang", "also", "pron", "ipa", "
 def ipa_english(arguments: Arguments) -> str:
     """{{IPAc-en|ˈ|ɒ|r|ɪ|n|dʒ}} → "/ˈɒrɪndʒ/"."""
     sounds = (value for value in arguments.unnamed() if value and value.lower() not in _NOT_A_SOUND)
-    text = "".join(", " if sound in (",", "_or_") else " " if sound == "_" else sound for sound in sounds if not sound.endswith((".ogg", ".wav")))
+    text = "".join(
+        ", " if sound in (",", "_or_") else " " if sound == "_" else sound
+        for sound in sounds
+        if not sound.endswith((".ogg", ".wav"))
+    )
     return f"/{text}/" if text else ""
 
 
 def block_quote(arguments: Arguments) -> str:
     """The words, and who said them where."""
     text = arguments.first("text", "quote", "content", 1)
-    by = ", ".join(filter(None, (arguments.first("author", "sign", "by", 2), arguments.first("title", "source", "cite", "work", 3))))
+    by = ", ".join(
+        filter(
+            None,
+            (
+                arguments.first("author", "sign", "by", 2),
+                arguments.first("title", "source", "cite", "work", 3),
+            ),
+        )
+    )
     if not text:
         return ""
     return f"\n{text} — {by}\n" if by else f"\n{text}\n"

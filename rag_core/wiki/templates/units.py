@@ -53,7 +53,7 @@ g ; g ; gram ; grams
 mg ; mg ; milligram ; milligrams
 t tonne MT ; t ; tonne ; tonnes
 Mt ; Mt ; megatonne ; megatonnes
-LT long\u00a0ton ; long tons ; long ton ; long tons
+LT ; long tons ; long ton ; long tons
 ST ; short tons ; short ton ; short tons
 ton ; tons ; ton ; tons
 lb lbs ; lb ; pound ; pounds
@@ -101,7 +101,7 @@ C °C C-change degC ; °C ; °C ; °C
 F °F F-change degF ; °F ; °F ; °F
 K K-change ; K ; K ; K
 mpgUS mpgus ; mpg‑US ; mile per US gallon ; miles per US gallon
-L/100km L/100 km ; L/100 km ; litre per 100 kilometres ; litres per 100 kilometres
+L/100km ; L/100 km ; litre per 100 kilometres ; litres per 100 kilometres
 min ; min ; minute ; minutes
 h hr ; h ; hour ; hours
 s ; s ; second ; seconds
@@ -121,10 +121,10 @@ UNITS = _read_units()
 
 # What may stand between two values of a range, and how it is printed.
 _BETWEEN = {
-    "-": "–", "–": "–", "−": "–", "&ndash;": "–", "to": " to ", "to(-)": " to ", "to-": " to ", "to about": " to about ",
-    "and": " and ", "and(-)": " and ", "&": " and ", "or": " or ", "x": " × ", "×": " × ", "by": " by ", "by(x)": " by ",
-    "xx": " × ", "*": " × ", "+/-": " ± ", "±": " ± ", "+": " + ", ",": ", ", ", and": ", and ", ", or": ", or ",
-    "/": "/", "and(": " and ", "up to": " up to ", "&to": " to ", "till": " till ",
+    "-": "–", "–": "–", "−": "–", "&ndash;": "–", "to": " to ", "to(-)": " to ", "to-": " to ", "&to": " to ",
+    "to about": " to about ", "up to": " up to ", "till": " till ", "and": " and ", "&": " and ",
+    "and(-)": " and ", "or": " or ", "x": " × ", "×": " × ", "xx": " × ", "*": " × ", "by": " by ",
+    "by(x)": " by ", "+/-": " ± ", "±": " ± ", "+": " + ", ",": ", ", ", and": ", and ", ", or": ", or ", "/": "/",
 }  # fmt: skip
 
 

@@ -38,8 +38,12 @@ def test_wikitext_cases(cases):
             faults.append((case["id"], "too slow"))
         if "expected" in case and text != squeeze(case["expected"]):
             faults.append((case["id"], text, case["expected"]))
-        faults += [(case["id"], text, "lacks", part) for part in case.get("must_contain", ()) if part not in text]
-        faults += [(case["id"], text, "has", part) for part in case.get("must_not_contain", ()) if part in text]
+        faults += [
+            (case["id"], text, "lacks", part) for part in case.get("must_contain", ()) if part not in text
+        ]
+        faults += [
+            (case["id"], text, "has", part) for part in case.get("must_not_contain", ()) if part in text
+        ]
     assert faults == []
 
 
@@ -66,6 +70,8 @@ def test_split_cases(cases):
         if case["kind"] == "split":
             passages = split_words(case["title"], case["text"], mode=case["mode"])
             lengths = [len(p.split()) for p in passages]
-            if lengths != case["expected_lengths"] or not passages[-1].endswith(case.get("expected_last_suffix", "")):
+            if lengths != case["expected_lengths"] or not passages[-1].endswith(
+                case.get("expected_last_suffix", "")
+            ):
                 faults.append((case["id"], lengths))
     assert faults == []
