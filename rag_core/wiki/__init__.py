@@ -3,7 +3,7 @@
 from rag_core.wiki.articles import read_articles
 from rag_core.wiki.clean import clean_wikitext
 from rag_core.wiki.dump import read_pages
-from rag_core.wiki.multistream import StreamRange, index_name, read_index
+from rag_core.wiki.multistream import StreamRange, index_name, merge_ranges, read_index
 from rag_core.wiki.records import Article, DumpError, Page
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "StreamRange",
     "clean_wikitext",
     "index_name",
+    "merge_ranges",
     "read_articles",
     "read_index",
     "read_pages",

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from rag_core.wiki.clean import clean_wikitext
-from rag_core.wiki.dump import OnBadPage, Source, page_fault, read_dump, source_name
+from rag_core.wiki.dump import OnBadPage, Source, read_dump, report_bad_page
 from rag_core.wiki.namespaces import DEFAULT_PREFIXES, LinkPrefixes
 from rag_core.wiki.page_kinds import is_disambiguation, is_list
-from rag_core.wiki.records import Article, DumpError, Page, SiteInfo
+from rag_core.wiki.records import Article, BadPage, Page, SiteInfo
 
 
 def read_articles(
@@ -44,9 +44,8 @@ def read_articles(
             prefixes = LinkPrefixes(item.namespaces)
             continue
         counts["read"] += 1
-        fault = page_fault(item)
         text = ""
-        if fault is None:
+        if isinstance(item, Page):
             reason = _skip_reason(item, namespaces, keep_redirects, keep_disambiguation, keep_lists, lang)
             if reason is not None:
                 counts[reason] += 1
@@ -54,14 +53,10 @@ def read_articles(
             try:
                 text = clean_wikitext(item.wikitext, lang, keep_lists, prefixes=prefixes, lost=lost_templates)
             except Exception as error:  # one page must not end a run over millions; it is reported
-                fault = f"cleaning failed: {type(error).__name__}: {error}"
-        if fault is not None:
+                item = BadPage(item, f"cleaning failed: {type(error).__name__}: {error}", 0)
+        if isinstance(item, BadPage):
             counts["bad"] += 1
-            if on_bad_page is None:
-                raise DumpError(
-                    source_name(path_or_file), 0, f"page {item.title!r}, id {item.page_id!r}: {fault}"
-                )
-            on_bad_page(item, fault)
+            report_bad_page(item, path_or_file, on_bad_page)
         elif not text:
             counts["empty"] += 1
         elif min_words and len(text.split()) < min_words:

@@ -7,7 +7,7 @@ header and one with `</mediawiki>`. Index lines are `offset:page_id:title`; a ti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rag_core import files
@@ -56,6 +56,21 @@ def read_index(index: str, dump: str) -> list[StreamRange]:
         ids[-1].append(page_id)
     ends = [*offsets[1:], dump_bytes]
     return [StreamRange(*bounds, tuple(page_ids)) for *bounds, page_ids in zip(offsets, ends, ids)]
+
+
+def merge_ranges(ranges: Iterable[StreamRange], max_bytes: int) -> list[StreamRange]:
+    """Neighbouring ranges joined up to about `max_bytes`: a part of the work needs more than 100 pages.
+
+    The cut depends on the file alone. A single stream above `max_bytes` stays one range.
+    """
+    merged: list[StreamRange] = []
+    for stream in ranges:
+        last = merged[-1] if merged else None
+        if last and last.end == stream.start and stream.end - last.start <= max_bytes:
+            merged[-1] = StreamRange(last.start, stream.end, last.page_ids + stream.page_ids)
+        else:
+            merged.append(stream)
+    return merged
 
 
 def _index_lines(index: str) -> Iterator[tuple[int, str]]:

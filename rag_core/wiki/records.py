@@ -24,6 +24,15 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class BadPage:
+    """A page of well-formed XML that cannot be used; `offset` is where in the XML it ends."""
+
+    page: Page
+    reason: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Article:
     """A page that passed the filters, as plain text: one line per paragraph."""
 

@@ -74,6 +74,22 @@ def xml_chunks(
     yield from raw
 
 
+def first_stream(source: BinaryIO, name: str) -> bytes:
+    """The content of the first stream of a bzip2 file: the header of a multistream dump."""
+    source.seek(0)
+    decoder = bz2.BZ2Decompressor()
+    content = b""
+    while not decoder.eof:
+        chunk = source.read(CHUNK_BYTES)
+        try:
+            content += decoder.decompress(chunk)
+        except OSError as error:
+            raise DumpError(name, 0, f"the first stream, the header, is damaged: {error}") from error
+        if not chunk:
+            raise DumpError(name, 0, "the file ends inside its first stream, the header")
+    return content
+
+
 def _on_all_cores(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The same bytes as `chunks`, from rapidgzip: faster on one core, and it finds the blocks inside a
     single stream, so that other cores decode ahead.
@@ -131,7 +147,7 @@ def _decompress(
             try:
                 data = decoder.decompress(pending)
             except (OSError, zlib.error) as error:
-                raise DumpError(name, offset, f"damaged {codec.name} data: {error}") from error
+                raise DumpError(name, offset, f"damaged {codec.name} data within the next {len(pending)} bytes: {error}") from error
             if data:
                 yield data
             offset += len(pending) - len(decoder.unused_data)
