@@ -55,7 +55,9 @@ def load_encoder(
 def _read_directory(name: str, directory: str) -> TextEncoder:
     config_path = os.path.join(directory, "config.json")
     if not os.path.isfile(config_path):
-        raise DataError(f"{directory}: no config.json; need a model directory saved by transformers")
+        raise DataError(
+            f"{directory}: no config.json; need a model directory saved by transformers"
+        )
     config = files.read_json(config_path)
     model_type = config.get("model_type")
     if model_type not in ("bert", "dpr"):
@@ -82,7 +84,13 @@ def _read_directory(name: str, directory: str) -> TextEncoder:
             f"{directory}: tokenizer of {len(tokenizer)} tokens, embeddings of {config['vocab_size']}"
         )
     return TextEncoder(
-        name, module, tokenizer, spec, dim=dim, fits_passage_encoder=fits, is_bi_encoder=is_bi_encoder
+        name,
+        module,
+        tokenizer,
+        spec,
+        dim=dim,
+        fits_passage_encoder=fits,
+        is_bi_encoder=is_bi_encoder,
     )
 
 
@@ -138,7 +146,9 @@ def _read_tokenizer(directory: str) -> Any:
     from transformers import AutoTokenizer
 
     if not any(os.path.isfile(os.path.join(directory, f)) for f in ("tokenizer.json", "vocab.txt")):
-        raise DataError(f"{directory}: no tokenizer.json or vocab.txt; save the tokenizer there too")
+        raise DataError(
+            f"{directory}: no tokenizer.json or vocab.txt; save the tokenizer there too"
+        )
     return AutoTokenizer.from_pretrained(directory, local_files_only=True)
 
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rag_core.retrieval.first_pass import TILE_QUERIES, TINY, Queries, float32_margin
-from rag_core.retrieval.rescore import exact_scores
+from rag_core.retrieval.first_pass import Queries
+from rag_core.retrieval.scan import Scan
 from rag_core.retrieval.topk import RunningTopK
-from rag_core.retrieval.vectors import ArrayVectors, RunVectors, VectorSource, check_finite
+from rag_core.retrieval.vectors import ArrayVectors, RunVectors, VectorSource, checked_norms
 
 
 class ExactIndex:
@@ -61,14 +61,12 @@ class ExactIndex:
             raise ValueError(f"k = {k}; need 0 or more")
         source = self._source
         top = RunningTopK(len(queries_QD), min(k, source.n), source.ids_of)
-        log_z_Q = np.full(len(queries_QD), -np.inf)
-        queries = Queries(queries_QD)
-        for first_row, block_ND in source.blocks():
-            if len(queries_QD) == 0 or (k == 0 and not log_partition):
-                break
-            scan_block(queries, block_ND, first_row, top, log_z_Q if log_partition else None, score_scale)
+        scan = Scan(Queries(queries_QD), top, score_scale=score_scale if log_partition else None)
+        if len(queries_QD) and (k or log_partition):
+            for block in source.blocks():
+                scan.add(block)
         scores, ids = top.results()
-        return (scores, ids, log_z_Q) if log_partition else (scores, ids)
+        return (scores, ids, scan.log_z_Q) if log_partition else (scores, ids)
 
 
 def checked_queries(queries_QD: np.ndarray, dim: int) -> np.ndarray:
@@ -78,40 +76,5 @@ def checked_queries(queries_QD: np.ndarray, dim: int) -> np.ndarray:
         raise ValueError(f"queries have shape {queries_QD.shape}, the index needs [queries, {dim}]")
     if queries_QD.dtype not in (np.float16, np.float32, np.float64):
         raise ValueError(f"queries are {queries_QD.dtype}, need float16, float32 or float64")
-    check_finite(queries_QD, range(len(queries_QD)), "query")
+    checked_norms(queries_QD, range(len(queries_QD)), "query")
     return queries_QD
-
-
-def scan_block(
-    queries: Queries,
-    block_ND: np.ndarray,
-    first_row: int,
-    top: RunningTopK,
-    log_z_Q: np.ndarray | None,
-    score_scale: float,
-) -> None:
-    """Fold one block of vectors into the running top-k, and into `log_z_Q` where it is wanted."""
-    import torch
-
-    dim = block_ND.shape[1]
-    block = torch.from_numpy(np.ascontiguousarray(block_ND, dtype=np.float32))
-    norm = float(np.sqrt(np.square(block_ND, dtype=np.float64).sum(axis=1)).max(initial=0.0))
-    for q0 in range(0, len(queries), TILE_QUERIES):
-        span = slice(q0, q0 + TILE_QUERIES)
-        scores_QN = queries.float32_QD[span] @ block.T
-        margin_Q = float32_margin(dim) * queries.norm_Q[span] * norm + dim * TINY
-        if log_z_Q is not None:
-            part = torch.logsumexp(scores_QN * score_scale, dim=1).double().numpy()
-            log_z_Q[span] = np.logaddexp(log_z_Q[span], part)
-        if top.k == 0:
-            continue
-        floor_Q = top.threshold_Q[span]
-        if np.isneginf(floor_Q).any() and len(block) >= top.k:
-            kth = torch.topk(scores_QN, top.k, dim=1).values[:, -1].double().numpy()
-            floor_Q = np.maximum(floor_Q, kth - margin_Q)
-        # Rounded down, so that the comparison in float32 leaves nothing out.
-        floor = torch.from_numpy(np.nextafter((floor_Q - margin_Q).astype(np.float32), -np.inf))
-        near = torch.nonzero(scores_QN >= floor[:, None])
-        q, rows = near[:, 0].numpy() + q0, near[:, 1].numpy()
-        top.add(q, exact_scores(queries.original_QD, block_ND, q, rows), rows + first_row)
-    top.merge()

@@ -45,8 +45,8 @@ class FaissIndex:
         out_dir = os.fspath(out_dir)
         os.makedirs(out_dir, exist_ok=True)
         index = faiss.IndexFlatIP(source.dim)
-        for _, block_ND in source.blocks():
-            index.add(np.ascontiguousarray(block_ND, dtype=np.float32))
+        for block in source.blocks():
+            index.add(np.ascontiguousarray(block.vectors_ND, dtype=np.float32))
         if index.ntotal != source.n:
             raise RuntimeError(f"index holds {index.ntotal} vectors, the run has {source.n}")
         faiss.write_index(index, os.path.join(out_dir, INDEX_FILE))
@@ -101,7 +101,9 @@ class FaissIndex:
         k = min(k, len(self))
         if k == 0 or len(queries_QD) == 0:
             return [[] for _ in queries_QD], [[] for _ in queries_QD]
-        scores_QK, rows_QK = self._index.search(np.ascontiguousarray(queries_QD, dtype=np.float32), k)
+        scores_QK, rows_QK = self._index.search(
+            np.ascontiguousarray(queries_QD, dtype=np.float32), k
+        )
         all_scores, all_ids = [], []
         for scores, rows in zip(scores_QK, rows_QK):
             found = rows >= 0

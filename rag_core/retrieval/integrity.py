@@ -29,7 +29,9 @@ def check_files(directory: str, expected: Mapping[str, Mapping[str, int | str]])
                 "build the index again"
             )
         if _digest(path)["sha256"] != state["sha256"]:
-            raise DataError(f"{path}: its bytes have changed since it was written; build the index again")
+            raise DataError(
+                f"{path}: its bytes have changed since it was written; build the index again"
+            )
 
 
 def _digest(path: str) -> dict[str, int | str]:

@@ -1,26 +1,61 @@
-"""Inner products in float64, each summed in one order that depends on the dimension alone."""
+"""Inner products of chosen pairs, in float64 and summed in one order that depends on D alone.
+
+Products of float32 numbers are exact in float64. Each pair is summed by itself, in the order of one
+vectorised loop over its D numbers, so that a pair has one score, in whatever company, block or
+thread it is scored.
+
+Shapes: Q queries · N rows · D numbers of a vector · P pairs.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
 
-# Pairs scored at a time: their vectors, widened, should stay in cache.
-PAIRS = 4096
+import numpy as np
+import torch
+
+from rag_core.retrieval.first_pass import TINY, float32_margin
 
 
 def exact_scores(
-    queries_QD: np.ndarray, vectors_ND: np.ndarray, query_of_pair: np.ndarray, row_of_pair: np.ndarray
+    queries_QD: np.ndarray, vectors_ND: np.ndarray, query_P: np.ndarray, row_P: np.ndarray
 ) -> np.ndarray:
-    """Float64 inner products of the given (query, row) pairs.
+    """Float64 inner products [P] of the (query, row) pairs, which are sorted by query."""
+    if not len(query_P):
+        return np.empty(0)
+    rows, row_P = np.unique(row_P, return_inverse=True)
+    wanted, query_P = np.unique(query_P, return_inverse=True)
+    queries = torch.from_numpy(queries_QD[wanted].astype(np.float64))
+    vectors = torch.from_numpy(vectors_ND[rows].astype(np.float64))
+    return pair_products(queries, vectors, query_P, row_P).numpy()
 
-    Products of float32 numbers are exact in float64; they are added along the contiguous axis of an
-    array, which NumPy does pairwise, in an order that the dimension alone decides. So a pair has one
-    score, in whatever company it is scored.
-    """
-    scores = np.empty(len(query_of_pair))
-    for start in range(0, len(query_of_pair), PAIRS):
-        span = slice(start, start + PAIRS)
-        products = queries_QD[query_of_pair[span]].astype(np.float64)
-        products *= vectors_ND[row_of_pair[span]]
-        scores[span] = products.sum(axis=1)
-    return scores
+
+def pair_products(
+    queries_QD: torch.Tensor, vectors_ND: torch.Tensor, query_P: np.ndarray, row_P: np.ndarray
+) -> torch.Tensor:
+    """Inner products [P], in the tensors' own type, of pairs sorted by query; rows are not copied."""
+    starts = np.searchsorted(query_P, np.arange(len(queries_QD) + 1))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        pattern = torch.sparse_csr_tensor(
+            torch.from_numpy(starts),
+            torch.from_numpy(row_P),
+            torch.zeros(len(row_P), dtype=queries_QD.dtype),
+            (len(queries_QD), len(vectors_ND)),
+            check_invariants=False,
+        )
+        return torch.sparse.sampled_addmm(pattern, queries_QD, vectors_ND.T, beta=0.0).values()
+
+
+def drop_hopeless(
+    queries_QD: torch.Tensor,
+    vectors_ND: torch.Tensor,
+    query_P: np.ndarray,
+    row_P: np.ndarray,
+    floor_P: np.ndarray,
+    bound_P: np.ndarray,
+) -> np.ndarray:
+    """Which pairs [P] (bool) may still reach `floor_P`, by float32 products; `bound_P` is ‖q‖‖p‖."""
+    dim = vectors_ND.shape[1]
+    scores_P = pair_products(queries_QD, vectors_ND, query_P, row_P).numpy().astype(np.float64)
+    return ~(scores_P + float32_margin(dim) * bound_P + dim * TINY < floor_P)

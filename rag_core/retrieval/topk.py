@@ -40,7 +40,9 @@ class RunningTopK:
     Memory: O(queries × k) plus what is buffered.
     """
 
-    def __init__(self, n_queries: int, k: int, ids_of: Callable[[np.ndarray], Sequence[str]]) -> None:
+    def __init__(
+        self, n_queries: int, k: int, ids_of: Callable[[np.ndarray], Sequence[str]]
+    ) -> None:
         self.n_queries = n_queries
         self.k = k
         self.threshold_Q = np.full(n_queries, -np.inf)
@@ -62,7 +64,7 @@ class RunningTopK:
         parts = [self._kept, *self._buffer]
         queries, scores, rows = (np.concatenate([part[i] for part in parts]) for i in range(3))
         self._buffer, self.n_buffered = [], 0
-        order = np.lexsort((-scores, queries))
+        order = _sorted_order(queries, scores, self.n_queries)
         queries, scores, rows = queries[order], scores[order], rows[order]
         order = self._settle_ties(queries, scores, rows)
         if order is not None:
@@ -103,3 +105,11 @@ class RunningTopK:
         all_scores = scores.tolist()
         spans = list(zip(bounds, bounds[1:]))
         return [all_scores[a:b] for a, b in spans], [all_ids[a:b] for a, b in spans]
+
+
+def _sorted_order(queries: np.ndarray, scores: np.ndarray, n_queries: int) -> np.ndarray:
+    """The order by (query, -score); equal scores in any order. Faster than `np.lexsort` here."""
+    by_score = np.argsort(-scores)
+    # 16-bit keys are sorted by radix.
+    keys = queries[by_score].astype(np.uint16 if n_queries <= 1 << 16 else np.int64)
+    return by_score[np.argsort(keys, kind="stable")]

@@ -6,16 +6,32 @@ Both give blocks of rows in order, so that memory holds one block, whatever the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from rag_core import stages
+from rag_core.retrieval.first_pass import upper_norms
 
-# Rows in memory at a time; 16,384 vectors of 768 numbers are 48 MiB.
-BLOCK_ROWS = 16384
+# Rows read at a time; 65,536 vectors of 768 numbers are 192 MiB.
+BLOCK_ROWS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive rows: the number of the first, vectors [N, D], all finite, and bounds of their norms."""
+
+    first_row: int
+    vectors_ND: np.ndarray
+    norms_N: np.ndarray
+
+    def __getitem__(self, rows: slice) -> Block:
+        """A part of the block; `rows` is a slice without a step."""
+        first = self.first_row + (rows.start or 0)
+        return Block(first, self.vectors_ND[rows], self.norms_N[rows])
 
 
 class VectorSource(Protocol):
@@ -24,8 +40,8 @@ class VectorSource(Protocol):
     n: int
     dim: int
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """(number of the first row, vectors of consecutive rows), in order; every vector finite."""
+    def blocks(self) -> Iterator[Block]:
+        """All rows, in order."""
         ...
 
     def ids_of(self, rows: np.ndarray) -> Sequence[str]:
@@ -33,16 +49,16 @@ class VectorSource(Protocol):
         ...
 
 
-def check_finite(vectors_ND: np.ndarray, name_of_row: Sequence[str], what: str) -> None:
-    """ValueError naming the first rows that hold NaN or Inf."""
-    # A sum is finite only if every summand is, or opposite infinities meet, which gives NaN.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspects = np.flatnonzero(~np.isfinite(vectors_ND.sum(axis=1)))
-    bad = [int(r) for r in suspects if not np.isfinite(vectors_ND[r]).all()]
+def checked_norms(vectors_ND: np.ndarray, name_of_row: Sequence[Any], what: str) -> np.ndarray:
+    """`upper_norms` of the rows; ValueError naming the first rows that hold NaN or Inf."""
+    norms_N = upper_norms(vectors_ND)
+    suspects = np.flatnonzero(~np.isfinite(norms_N))
+    bad = [r for r in suspects.tolist() if not np.isfinite(vectors_ND[r]).all()]
     if bad:
         shown = ", ".join(repr(str(name_of_row[r])) for r in bad[:3])
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
         raise ValueError(f"{what} {shown}{more}: vector holds NaN or Inf")
+    return norms_N
 
 
 class ArrayVectors:
@@ -63,17 +79,18 @@ class ArrayVectors:
             raise ValueError(f"passage {twice!r} has two vectors; ids must be unique")
         self._vectors_ND = vectors_ND
         self.n, self.dim = vectors_ND.shape
+        self._norms_N = np.empty(self.n)
         for start in range(0, self.n, BLOCK_ROWS):
-            stop = start + BLOCK_ROWS
-            check_finite(vectors_ND[start:stop], self._ids[start:stop], "passage")
+            span = slice(start, start + BLOCK_ROWS)
+            self._norms_N[span] = checked_norms(vectors_ND[span], self._ids[span], "passage")
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+    def blocks(self) -> Iterator[Block]:
         for start in range(0, self.n, BLOCK_ROWS):
-            yield start, self._vectors_ND[start : start + BLOCK_ROWS]
+            span = slice(start, start + BLOCK_ROWS)
+            yield Block(start, self._vectors_ND[span], self._norms_N[span])
 
     def ids_of(self, rows: np.ndarray) -> Sequence[str]:
         return [self._ids[r] for r in rows.tolist()]
-
 
 
 class RunVectors:
@@ -85,13 +102,14 @@ class RunVectors:
         self.n = int(manifest["rows"])
         self.dim = int(manifest["encoder"]["dim"])
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+    def blocks(self) -> Iterator[Block]:
         start = 0
         columns = ["passage_id", "vector"]
         for batch in stages.iter_batches(self._directory, columns, BLOCK_ROWS):
             vectors_ND = stages.vectors_of(batch)
-            check_finite(vectors_ND, batch.column("passage_id"), f"{self._directory}: passage")
-            yield start, vectors_ND
+            names = batch.column("passage_id")
+            norms_N = checked_norms(vectors_ND, names, f"{self._directory}: passage")
+            yield Block(start, vectors_ND, norms_N)
             start += len(vectors_ND)
 
     @cached_property
