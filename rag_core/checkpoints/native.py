@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rag_core import files
+from rag_core.checkpoints.question_encoders import load_question_encoder
 from rag_core.checkpoints.store import MARKER
 from rag_core.errors import DataError
 from rag_core.models.context import ContextFormat
@@ -38,15 +39,16 @@ def save_native(model: RagModel, directory: str) -> None:
 
 def load_native(directory: str, kind: str | None = None) -> RagModel:
     """Read a native checkpoint in eval mode; `kind` overrides the recorded one."""
+    from rag_core.encoders.locate import locate
+
+    directory = locate(directory)
     meta = files.read_json(files.join(directory, MARKER))
     if meta.get("format") != FORMAT:
         raise DataError(f"{directory}: checkpoint format {meta.get('format')!r}; this version reads {FORMAT}")
     kind = checked_kind(meta["kind"], kind)
     encoder = None
     if meta["has_question_encoder"]:
-        from rag_core.encoders import load_encoder
-
-        encoder = load_encoder(files.join(directory, "question_encoder"))
+        encoder = load_question_encoder(files.join(directory, "question_encoder"))
     return RagModel(
         load_generator(files.join(directory, "generator")),
         encoder,

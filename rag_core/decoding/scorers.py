@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from rag_core.decoding.step import step_decoder
+from rag_core.decoding.nodes import NodeDecoder, NodeSteps
 from rag_core.models.generator import Generator
 from rag_core.models.rag_model import EncodedContexts
 
@@ -18,7 +18,8 @@ class PassageScorer:
     """RAG-Sequence: log p(y_i | x, z, y_<i); every passage is a problem of its own."""
 
     def __init__(self, generator: Generator, contexts: EncodedContexts):
-        self.decoder = step_decoder(generator, contexts.states_NSD, contexts.mask_NS)
+        self.nodes = NodeDecoder(generator, contexts.states_NSD, contexts.mask_NS)
+        self.decoder = NodeSteps(self.nodes)
         self.n_problems = len(contexts.mask_NS)
 
     def step(self, tokens_PH: torch.Tensor, parents_PH: torch.Tensor | None) -> torch.Tensor:
@@ -40,7 +41,7 @@ class MarginalScorer:
     """RAG-Token: log Σ_z p(z|x) p(y_i | x, z, y_<i); every question is a problem."""
 
     def __init__(self, generator: Generator, contexts: EncodedContexts):
-        self.decoder = step_decoder(generator, contexts.states_NSD, contexts.mask_NS)
+        self.decoder = NodeSteps(NodeDecoder(generator, contexts.states_NSD, contexts.mask_NS))
         self.question_N = contexts.question_N
         self.prior_PK = contexts.prior_BK
         self.cell_N = contexts.present_BK.flatten().nonzero()[:, 0]

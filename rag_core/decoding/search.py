@@ -52,30 +52,31 @@ def greedy_search(scorer: Scorer, config: DecodingConfig, device: torch.device) 
     P = scorer.n_problems
     rows_P1t = torch.full((P, 1, 1), config.decoder_start_token_id, device=device)
     zeros_P1 = torch.zeros((P, 1), dtype=torch.long, device=device)
-    history_PTK: torch.Tensor | None = None
+    history: list[torch.Tensor] = []
     scores_P = torch.zeros(P, device=device)
+    open_P = torch.ones(P, dtype=torch.bool, device=device)
     problem_P = torch.arange(P, device=device)
     found: list[list[Found]] = [[] for _ in range(P)]
     while True:
         log_probs_P1V = process(scorer.step(rows_P1t[:, :, -1], None), rows_P1t, config)
         best_P1 = log_probs_P1V.argmax(dim=-1)
         scores_P = scores_P + log_probs_P1V.gather(2, best_P1[:, :, None])[:, 0, 0]
-        chosen_P1K = scorer.chosen(zeros_P1, best_P1)
-        history_PTK = chosen_P1K if history_PTK is None else torch.cat([history_PTK, chosen_P1K], dim=1)
+        history.append(scorer.chosen(zeros_P1, best_P1))
         rows_P1t = torch.cat([rows_P1t, best_P1[:, :, None]], dim=2)
-        done_P = best_P1[:, 0] == config.eos_token_id
-        if rows_P1t.shape[2] == config.max_length:
-            done_P = torch.ones_like(done_P)
-        for i in done_P.nonzero()[:, 0].tolist():
+        ends_P = (best_P1[:, 0] == config.eos_token_id) | (rows_P1t.shape[2] == config.max_length)
+        for i in (ends_P & open_P).nonzero()[:, 0].tolist():
+            path_TK = torch.cat([chosen_P1K[i] for chosen_P1K in history])
             row = tuple(rows_P1t[i, 0].tolist())
-            found[int(problem_P[i])] = [Found(row, float(scores_P[i]), history_PTK[i])]
-        if done_P.all():
+            found[int(problem_P[i])] = [Found(row, float(scores_P[i]), path_TK)]
+        open_P = open_P & ~ends_P
+        if not open_P.any():
             return found
-        if done_P.any():
-            alive = (~done_P).nonzero()[:, 0]
+        if _worth_dropping(open_P):
+            alive = open_P.nonzero()[:, 0]
             scorer.keep(alive)
-            rows_P1t, history_PTK, zeros_P1 = rows_P1t[alive], history_PTK[alive], zeros_P1[alive]
-            scores_P, problem_P = scores_P[alive], problem_P[alive]
+            rows_P1t, zeros_P1, scores_P = rows_P1t[alive], zeros_P1[alive], scores_P[alive]
+            history = [chosen_P1K[alive] for chosen_P1K in history]
+            open_P, problem_P = open_P[alive], problem_P[alive]
 
 
 def beam_search(scorer: Scorer, config: DecodingConfig, device: torch.device) -> list[list[Found]]:
@@ -99,7 +100,8 @@ def beam_search(scorer: Scorer, config: DecodingConfig, device: torch.device) ->
         ends_PC = (token_PC == config.eos_token_id) | (length + 1 == L)
 
         # Finished rows: only the best num_beams continuations may end here.
-        for p, c in (ends_PC[:, :F] & ~torch.isneginf(top_PC[:, :F])).nonzero().tolist():
+        may_end_PF = ends_PC[:, :F] & ~torch.isneginf(top_PC[:, :F]) & open_P[:, None]
+        for p, c in may_end_PF.nonzero().tolist():
             kept = found[int(problem_P[p])]
             b = int(beam_PC[p, c])
             row = (*rows_PHt[p, b].tolist(), int(token_PC[p, c]))
@@ -132,12 +134,17 @@ def beam_search(scorer: Scorer, config: DecodingConfig, device: torch.device) ->
                 open_P[i] = False
         if not open_P.any():
             break
-        if not open_P.all():
+        if _worth_dropping(open_P):
             alive = open_P.nonzero()[:, 0]
             scorer.keep(alive)
             rows_PHt, running_PH, parents_PH = rows_PHt[alive], running_PH[alive], parents_PH[alive]
             history_PHTK, problem_P, open_P = history_PHTK[alive], problem_P[alive], open_P[alive]
     return found
+
+
+def _worth_dropping(open_P: torch.Tensor) -> bool:
+    """Finished problems leave once they are a quarter: leaving copies the keys of those that stay."""
+    return 4 * int(open_P.sum()) <= 3 * len(open_P)
 
 
 def _pick(values: torch.Tensor, index_PH: torch.Tensor) -> torch.Tensor:

@@ -52,8 +52,3 @@ class PrefixDecoder:
     def keep(self, rows: torch.Tensor) -> None:
         self.states_NSD, self.mask_NS = self.states_NSD[rows], self.mask_NS[rows]
         self.prefix_NHt = self.prefix_NHt[rows]
-
-
-def step_decoder(generator: Generator, states_NSD: torch.Tensor, mask_NS: torch.Tensor) -> StepDecoder:
-    """The fastest step decoder there is for this generator."""
-    return PrefixDecoder(generator, states_NSD, mask_NS)

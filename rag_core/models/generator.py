@@ -195,6 +195,9 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], source: 
         given[shared] = given[alias]
     model.load_state_dict(given, strict=False)
     model.tie_weights()
+    head = given.get("lm_head.weight")
+    if head is not None and not torch.equal(head, given[shared]):
+        model.lm_head.weight = nn.Parameter(head.clone())  # a T5 1.1 has an output matrix of its own
 
 
 def _shared_name(model: nn.Module) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_core.encoders import TextEncoder
 
 KINDS = ("sequence", "token", "closed_book")
+GROUP_TOKENS = 2048  # on a CPU larger groups leave the caches and only add padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,30 @@ class RagModel(nn.Module):
             raise ValueError("a context has no token although its doc_score is finite")
         width = int(lengths_N.max())
         ids_NS, mask_NS = ids_NS[:, :width], mask_NS[:, :width]
-        return EncodedContexts(self.generator.encode(ids_NS, mask_NS), mask_NS, prior_BK, present_BK)
+        states_NSD = self._encode_by_length(ids_NS, mask_NS, lengths_N)
+        return EncodedContexts(states_NSD, mask_NS, prior_BK, present_BK)
+
+    def _encode_by_length(
+        self, ids_NS: torch.Tensor, mask_NS: torch.Tensor, lengths_N: torch.Tensor
+    ) -> torch.Tensor:
+        """Encoder states [N, S, D]; on a CPU rows of similar length go together, each group cut to its width."""
+        if ids_NS.device.type != "cpu":
+            return self.generator.encode(ids_NS, mask_NS)
+        order = lengths_N.argsort(stable=True)
+        states, at = [], 0
+        while at < len(order):
+            # Enough rows for GROUP_TOKENS, as if all were as long as the last of them.
+            end, S = at + 1, int(lengths_N[order[at]])
+            while end < len(order) and (end - at) * S < GROUP_TOKENS:
+                S = int(lengths_N[order[end]])
+                end += 1
+            if len(order) - end < (end - at) // 2:
+                end, S = len(order), ids_NS.shape[1]
+            rows = order[at:end]
+            part = self.generator.encode(ids_NS[rows, :S], mask_NS[rows, :S])
+            states.append(nn.functional.pad(part, (0, 0, 0, ids_NS.shape[1] - S)))
+            at = end
+        return torch.cat(states)[order.argsort()]
 
     def target_log_probs(
         self, contexts: EncodedContexts, labels_BT: torch.Tensor

@@ -40,6 +40,8 @@ class TargetLayout:
 
         ids = {"eos": value("eos_token_id"), "pad": value("pad_token_id")}
         ids["start"] = value("decoder_start_token_id")
+        if ids["start"] is None and config.get("model_type") == "t5":
+            ids["start"] = ids["pad"]  # T5 starts from padding; its older configs do not say so
         missing = [name for name, token in ids.items() if token is None]
         if missing:
             raise ValueError(

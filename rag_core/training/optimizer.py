@@ -25,7 +25,7 @@ def make_optimizer(model: RagModel, config: TrainConfig) -> torch.optim.AdamW:
                 groups.append(
                     {"params": params, "lr": lr, "base_lr": lr, "weight_decay": decay, "name": name}
                 )
-    return torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
+    return torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
 
 def learning_rate_factor(step: int, steps: int, config: TrainConfig) -> float:
