@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.embed_passages import EmbedWorker
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core import files
 from rag_core.errors import DataError
 from rag_core.parts import Part

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from beam_jobs.handlers import generator_fingerprint, shared_model
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.generate_answers import GenerateWorker
 from beam_jobs.transforms.questions import question_parts, questions_input
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core.datasets import TASKS
 from rag_core.digest import file_digest
 from rag_core.errors import UsageError

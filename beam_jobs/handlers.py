@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,19 +13,35 @@ from rag_core import files
 from rag_core.digest import digest_of
 from rag_core.stages import stage_manifest
 
+MARKERS = ("_manifest.json", "checkpoint.json", "config.json")
 _lock = threading.RLock()
 
 
 def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Call `load` once for each set of arguments in this process, whatever the number of threads."""
-    cached = functools.cache(load)
+    """Call `load` once for each set of arguments in this process, whatever the number of threads.
+
+    Arguments that are local paths are watched: when what lies there was replaced since, it is loaded anew.
+    """
+    kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     @functools.wraps(load)
-    def locked(*args: Any) -> Any:
+    def shared(*args: Any) -> Any:
+        state = [_state_of(arg) for arg in args]
         with _lock:
-            return cached(*args)
+            if args not in kept or kept[args][0] != state:
+                kept[args] = (state, load(*args))
+            return kept[args][1]
 
-    return locked
+    return shared
+
+
+def _state_of(arg: Any) -> Any:
+    """Size and time of a local file, or of the file that marks a local directory as whole."""
+    if not isinstance(arg, str) or not files.is_local(arg):
+        return None
+    if os.path.isdir(arg):
+        return [files.info(files.join(arg, marker)) for marker in MARKERS]
+    return files.info(arg)
 
 
 @once_per_process

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.build_index import IndexTask
 from beam_jobs.transforms.parts import FinishRun, ProcessParts
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import RunDir, run_input

@@ -14,11 +14,11 @@ import apache_beam as beam
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.stage import StagePlan, build_part_pipeline, run_stage
 from beam_jobs.transforms.exact_search import ExactSearch, SearchShards
 from beam_jobs.transforms.parts import FinishRun
 from beam_jobs.transforms.questions import question_parts, questions_input
 from beam_jobs.transforms.retrieve_passages import IndexSearchWorker, check_fit
+from beam_jobs.transforms.stage import StagePlan, build_part_pipeline, run_stage
 from rag_core.datasets import TASKS
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import PartWorker

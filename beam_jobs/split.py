@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.split_pages import SplitWorker
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core import files
 from rag_core.corpora import READERS
 from rag_core.digest import digest_of, file_digest
@@ -84,18 +84,14 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
 
 
 def find_inputs(patterns: Sequence[str]) -> list[files.FileInfo]:
-    """The input files, sorted, each once. UsageError for a pattern without a match, DataError when empty."""
+    """The input files, sorted, each once. UsageError for a pattern without a match."""
     found: dict[str, files.FileInfo] = {}
     for pattern in patterns:
         matched = [f for f in files.list_files(pattern) if not _is_index(f.url)]
         if not matched:
             raise UsageError(f"--input {pattern}: no file matches")
         found.update({f.url: f for f in matched})
-    inputs = [found[url] for url in sorted(found)]
-    for item in inputs:
-        if item.size == 0:
-            raise DataError(f"{item.url}: empty file")
-    return inputs
+    return [found[url] for url in sorted(found)]
 
 
 def _is_index(url: str) -> bool:
@@ -103,9 +99,14 @@ def _is_index(url: str) -> bool:
 
 
 def file_parts(found: Sequence[files.FileInfo], input_format: str) -> list[Part]:
-    """One part a file; a multistream dump with its index is cut into ranges of whole streams."""
+    """One part a file; a multistream dump with its index is cut into ranges of whole streams.
+
+    Raises DataError for an empty file.
+    """
     sources: list[dict] = []
     for item in found:
+        if item.size == 0:
+            raise DataError(f"{item.url}: empty file")
         ranges = dump_ranges(item) if input_format == "wikipedia" else []
         sources += [{"url": item.url, "range": r} for r in ranges] or [{"url": item.url}]
     return [Part(i, source) for i, source in enumerate(sources)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
@@ -12,7 +11,6 @@ from rag_core.errors import DataError
 from rag_core.schemas import Passage
 
 
-@functools.lru_cache(maxsize=4)
 def given_contexts(url: str, task: str) -> dict[str, tuple[list[Passage], list[float]]]:
     """Question id → its passages and their logits, best first, from the rows' `ctxs`.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from beam_jobs.handlers import once_per_process, shared_model, shared_passages
 from beam_jobs.transforms.questions import questions_of
 from rag_core.errors import DataError
+from rag_core.given_contexts import given_contexts
 from rag_core.parts import PartLog
 from rag_core.schemas import PREDICTIONS, Passage, Question
 from rag_core.stages import iter_batches
@@ -52,9 +53,8 @@ class GenerateWorker:
 
     def _passages(self, questions: Sequence[Question]) -> tuple[list[list[Passage]], list[list[float]]]:
         if self.given_contexts:
-            from rag_core.given_contexts import given_contexts
-
-            found = [given_contexts(self.questions, self.task)[q.question_id] for q in questions]
+            given = _given_contexts(self.questions, self.task)
+            found = [given[q.question_id] for q in questions]
             return [p[: self.n_docs] for p, _ in found], [s[: self.n_docs] for _, s in found]
         if self.retrieved is None:
             return [[] for _ in questions], [[] for _ in questions]
@@ -65,6 +65,9 @@ class GenerateWorker:
         pairs = [retrieved[q.question_id] for q in questions]
         store = shared_passages(self.passages)
         return [store.get(ids[: self.n_docs]) for ids, _ in pairs], [s[: self.n_docs] for _, s in pairs]
+
+
+_given_contexts = once_per_process(given_contexts)
 
 
 @once_per_process

@@ -68,6 +68,8 @@ def run_stage(
     """Run a job from its command line; returns 0. Raises UsageError (2) and DataError (3)."""
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
     log.setLevel(logging.INFO)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_worth_reading)
     args, options = parse_job(parser, argv)
     dry_run = bool(options.view_as(TestOptions).dry_run)
     if not dry_run:
@@ -96,6 +98,11 @@ def run_stage(
         pipeline.run().wait_until_finish()
     _print_result(args.output, plan, _manifest_or_failure(args.output, run))
     return 0
+
+
+def _worth_reading(record: logging.LogRecord) -> bool:
+    """Leave out a warning that every worker process of Beam prints at its start and that asks for nothing."""
+    return "semi_persistent_directory" not in record.getMessage()
 
 
 def _dry_run(output: str, plan: StagePlan, options: PipelineOptions, build_pipeline: BuildPipeline) -> int:

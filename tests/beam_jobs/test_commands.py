@@ -23,7 +23,7 @@ def command(*words, cwd=ROOT):
 
 
 def run(*words):
-    return subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True, timeout=200)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def kill_after(words, output: Path, parts: int) -> int:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.time() + 90
+    deadline = time.time() + 200
     while time.time() < deadline and process.poll() is None:
         reports = list((output / "_work").glob("report-*.json")) if (output / "_work").exists() else []
         if len(reports) >= parts:
@@ -94,6 +94,7 @@ def kill_after(words, output: Path, parts: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("workers", [[], TWO_WORKERS], ids=["in_memory", "two_processes"])
 def test_killed_and_started_again_gives_the_same_rows(tmp_path, tiny_encoder, workers):
     write_corpus(tmp_path / "tsv", files=12, rows=300)
