@@ -7,6 +7,7 @@ elements (`<origin>`, `<content>`, `<upload>`, …) are passed over.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from xml.parsers import expat
 
 from rag_core.wiki.records import BadPage, DumpError, Page, SiteInfo
@@ -47,23 +48,27 @@ class ExportParser:
         if fragment:
             parser.Parse(_FRAGMENT_ROOT)
 
-    def feed(self, data: bytes) -> list[Item]:
-        """The pages that end in `data`. Raises `DumpError` where the XML is not well formed."""
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The pages that end in `data`, then a `DumpError` where the XML is not well formed."""
         if self.complete:
             if data.strip():
                 warnings.warn(f"{self._name}: ignored what follows </mediawiki>", stacklevel=4)
-            return []
+            return
+        error = None
         try:
             self._expat.Parse(data)
-        except expat.ExpatError as error:
-            offset = self._expat.ErrorByteIndex - self._offset_shift
-            if not self.complete:
-                reason = f"in the XML{self._where()}: {expat.ErrorString(error.code)}"
-                raise DumpError(self._name, offset, reason) from None
-            message = f"{self._name}: byte {offset} of the XML: ignored what follows </mediawiki>"
-            warnings.warn(message, stacklevel=4)
-        out, self._out = self._out, []
-        return out
+        except expat.ExpatError as caught:
+            error = caught
+        yield from self._out
+        self._out.clear()
+        if error is None:
+            return
+        offset = self._expat.ErrorByteIndex - self._offset_shift
+        if not self.complete:
+            reason = f"in the XML{self._where()}: {expat.ErrorString(error.code)}"
+            raise DumpError(self._name, offset, reason)
+        message = f"{self._name}: byte {offset} of the XML: ignored what follows </mediawiki>"
+        warnings.warn(message, stacklevel=4)
 
     def close(self) -> None:
         """Raises `DumpError` unless the document, or the fragment, was whole."""

@@ -147,7 +147,9 @@ def _decompress(
             try:
                 data = decoder.decompress(pending)
             except (OSError, zlib.error) as error:
-                raise DumpError(name, offset, f"damaged {codec.name} data within the next {len(pending)} bytes: {error}") from error
+                raise DumpError(
+                    name, offset, f"damaged {codec.name} data within the next {len(pending)} bytes: {error}"
+                ) from error
             if data:
                 yield data
             offset += len(pending) - len(decoder.unused_data)
