@@ -45,11 +45,11 @@ class _Expander:
     """Expands one page; `spans` are sorted by start and properly nested."""
 
     def __init__(self, text: str, lang: str, lost: Counter[str] | None):
-        self._text = text
-        self._lang = lang
-        self._lost = lost
         self._spans = match_brackets(text)
         self._starts = [span.start for span in self._spans]
+        self._text = _rows_alike(text, self._spans)
+        self._lang = lang
+        self._lost = lost
         self._depth = 0
 
     def expand_page(self) -> str:
@@ -72,7 +72,7 @@ class _Expander:
             if span.start > start:
                 yield text[start : span.start]
             if span.kind == CALL:
-                yield self._call(span)
+                yield self._call(span) or self._instead_of_nothing(span)
             elif span.kind == PARAMETER:
                 yield self._parameter_default(span)
             elif span.kind in (TABLE, UNCLOSED_TABLE):
@@ -96,8 +96,13 @@ class _Expander:
             if render is not None:
                 return render(self._arguments(head.end() + 1, end))
         if self._lost is not None:
-            self._lost[" ".join(name.split())] += 1
+            self._lost[" ".join(name.replace("_", " ").split())] += 1
         return ""
+
+    def _instead_of_nothing(self, span: Span) -> str:
+        """A space between italic marks that would otherwise run together: `''{{x}}''`."""
+        text = self._text
+        return " " if text.startswith("''", span.end) and text.endswith("''", 0, span.start) else ""
 
     def _parameter_default(self, span: Span) -> str:
         """`{{{name|default}}}`: an article has no caller, so the default is what shows."""
@@ -192,6 +197,12 @@ def match_brackets(text: str) -> list[Span]:
 
 _CALL_HEAD = re.compile(r"(?:[^\n{}\[\]|]*+\|)++(?:[ \w-]*+=)?")
 _TABLE_HEAD = re.compile(r"\n[ \t:;*#]*+\{\|[^\n{}]*+")
+
+
+def _rows_alike(text: str, spans: list[Span]) -> str:
+    """Header rows (`!`) of a table without an end as ordinary rows (`|`), which the lines pass drops."""
+    start = next((span.start for span in spans if span.kind == UNCLOSED_TABLE), len(text))
+    return text if start == len(text) else text[:start] + text[start:].replace("\n!", "\n|")
 
 
 def _unclosed_call(text: str, start: int, braces: int) -> Span:

@@ -12,13 +12,14 @@ from rag_core.wiki.formulas import formula_text
 
 _TAG = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)")
 
+_TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
 
 # Shown by MediaWiki as something other than running text: gone, with all they enclose.
 _DROPPED = frozenset(
     "ref references gallery syntaxhighlight source score timeline hiero imagemap inputbox templatedata "
     "templatestyles graph mapframe maplink categorytree dynamicpagelist rss includeonly indicator "
-    "languages listing quiz section table style script mapsources ol-map choose charinsert".split()
+    "languages listing quiz section style script mapsources ol-map choose charinsert".split()
 )
 # Their content is shown as it stands, without being parsed.
 _VERBATIM = frozenset(("nowiki", "pre"))
@@ -26,7 +27,7 @@ _FORMULA = frozenset(("math", "chem", "ce"))
 # Separate the words on their two sides.
 _SPACE = frozenset(("br", "hr"))
 _BLOCK = frozenset(
-    "p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead tfoot caption "
+    "table p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead tfoot caption "
     "article aside footer header main nav figure figcaption".split()
 )
 _INLINE = frozenset(
@@ -63,6 +64,7 @@ class _TagStripper:
         self._out: list[str] = []
         self._next_close: dict[str, re.Match[str] | None] = {}
         self._closed: set[str] | None = None
+        self._tables: dict[int, int] | None = None
 
     def run(self) -> str:
         text, out = self._text, self._out
@@ -92,6 +94,8 @@ class _TagStripper:
 
     def _element(self, name: str, content_start: int) -> int:
         """Handle an opening tag; returns where to go on."""
+        if name == "table":
+            return self._table_ends().get(content_start, content_start)
         if name in _DROPPED or name in _VERBATIM or name in _FORMULA:
             close = self._close(name, content_start)
             if close is None:
@@ -113,6 +117,18 @@ class _TagStripper:
         if self._closed is None:
             self._closed = {name.lower() for name in _CLOSING_NAME.findall(self._text)}
         return self._closed
+
+    def _table_ends(self) -> dict[int, int]:
+        """End of the opening tag → end of the element, for HTML tables, which nest."""
+        if self._tables is None:
+            self._tables = {}
+            open_tables = []
+            for tag in _TABLE_TAG.finditer(self._text):
+                if tag[1] is None:
+                    open_tables.append(tag.end())
+                elif open_tables:
+                    self._tables[open_tables.pop()] = tag.end()
+        return self._tables
 
     def _close(self, name: str, position: int) -> re.Match[str] | None:
         known = self._next_close.get(name, _UNKNOWN)
