@@ -27,8 +27,8 @@ _FORMULA = frozenset(("math", "chem", "ce"))
 # Separate the words on their two sides.
 _SPACE = frozenset(("br", "hr"))
 _BLOCK = frozenset(
-    "table p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead tfoot caption "
-    "article aside footer header main nav figure figcaption".split()
+    "table p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead "
+    "tfoot caption article aside footer header main nav figure figcaption".split()
 )
 _INLINE = frozenset(
     "a abbr b bdi bdo big blink cite code data del dfn em font i ins kbd label langconvert link mark meta "
@@ -133,7 +133,7 @@ class _TagStripper:
     def _close(self, name: str, position: int) -> re.Match[str] | None:
         known = self._next_close.get(name, _UNKNOWN)
         if known is _UNKNOWN or (known is not None and known.start() < position):
-            known = re.compile(rf"</{name}\s*+>", re.IGNORECASE).search(self._text, position)
+            known = re.compile(rf"</{name}\b[^<>]*+>", re.IGNORECASE).search(self._text, position)
             self._next_close[name] = known
         return known
 

@@ -49,6 +49,8 @@ def format_date(year: str, month: str, day: str, lang: str, month_first: bool = 
 def year_first(arguments: Arguments) -> str:
     """{{birth date|1931|5|4}} → "May 4, 1931"; with `df=y` "4 May 1931"."""
     year, month, day = (arguments[i] for i in (1, 2, 3))
+    if iso := _ISO_DATE.fullmatch(year):
+        year, month, day = iso.groups()
     if not year.lstrip("-").isdecimal():  # already written out: {{birth-date|4 May 1931}}
         return year
     return format_date(year, month, day, arguments.lang, month_first=arguments["df"][:1].lower() != "y")

@@ -63,13 +63,16 @@ SIGNS = {
     "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
     "nnbsp | ensp | emsp | en space | em space | figure space | narrow no-break space | pad | "
     "indent | gap | sp | quad | in5": literal(" "),
-    "· | • | middot | dot | bullet | bold middot | interpunct | wpdot | ,": literal(" · "),
+    "· | • | bull | middot | dot | bullet | bold middot | interpunct | wpdot | ,": literal(" · "),
     "' | apostrophe | apos": literal("'"),
     "'s | 's-": literal("'s"),
     "\" ' | \"'": literal("\"'"),
     "' \"": literal("'\""),
     "!": literal("&#124;"),
     "!! | (! | !) | !- | ! !": drop,
+    "yes | no | n/a | na | tbd | tba | tick | cross | check mark | won | nom | pending | "
+    "partial | unknown | dagger | increase | decrease | steady | profit | loss | up | down | "
+    "draw | 0": drop,
     "=": literal("="),
     "(": literal("&#123;"),
     ")": literal("&#125;"),
@@ -122,6 +125,9 @@ NUMBERS = {
     "unichar | unicode character": wrapped("U+", 1),
     "hexadecimal | hexnum": shown(1),
     "railgauge | track gauge": shown(1),
+    "mp": joined(""),
+    "solar mass": literal(" M☉"),
+    "solar radius": literal(" R☉"),
     "score": joined("–", 1, 2),
     "ntsh | hs | hidden sort key | sort hidden | number table sorting hidden": drop,
 }
@@ -171,13 +177,12 @@ DATES = {
     "d. | died": renderers.dated("d. "),
     "marriage | married": renderers.marriage,
     "as of | asof | as at": as_of,
-    "start date | end date | birth date | death date | birth date and age | "
-    "birth date and age2 | bda | dob | death date and age | dda | birth year and age | "
-    "death year and age | start date and age | start date and years ago | film date | "
-    "release date | release date and age | birth year | death year | start and end dates | "
+    "start date | end date | birth date | death date | birth date and age | birth date and age2 | "
+    "bda | dob | death date and age | dda | start date and age | start date and years ago | "
+    "film date | release date | release date and age | birth year | death year | start and end dates | "
     "dts | datetable | date table sorting | launch date | opening date | introduction date": year_first,
-    "birth-date | birth-date and age | death-date | death-date and age | start-date | end-date | "
-    "birth date text": shown(1),
+    "birth year and age | death year and age | birth-date | birth-date and age | death-date | "
+    "death-date and age | start-date | end-date | birth date text": shown(1),
     "date": day_first,
     "oldstyledate | old style date | oldstyledatedy | old style date dy": old_style,
     "age | age in years | years between | age in years nts | age at date": years_between,
@@ -234,7 +239,7 @@ NAMES = {
     "post-nominals | postnominals": joined(" "),
     "honorific": shown(1),
     "bibleverse | bible verse | bibleref | bibleref2 | biblesource | bibleverse-nb | bv | "
-    "sourcebible": joined(" ", 1, 2),
+    "sourcebible": joined(" ", 1, 2, 3),
     "quran-usc | qref | cite quran ref": wrapped("Quran ", 1),
     "slink | section link": joined(" § ", 1, 2),
     "wp | w | wikilink | link | internal link | pagelink": shown(2, 1),

@@ -142,7 +142,7 @@ def convert(arguments: Arguments) -> str:
         return quantity
     text = _with_unit(quantity, values[at], arguments)
     if at + 2 < len(values) and _is_number(values[at + 1]) and values[at + 2] in UNITS:
-        text += " " + _with_unit(values[at + 1], values[at + 2], arguments)
+        text += " " + _with_unit(_number(values[at + 1], arguments.lang), values[at + 2], arguments)
     return text
 
 
@@ -175,7 +175,9 @@ def _with_unit(quantity: str, code: str, arguments: Arguments | _Abbreviated) ->
             name = name.replace("metre", "meter").replace("litre", "liter")
     if name.startswith("/"):
         return quantity + name
-    return f"{quantity}-{name}" if adjective and name == one else f"{quantity} {name}"
+    if adjective and name == one:
+        return f"{quantity}-{name.replace(' ', '-')}"
+    return f"{quantity} {name}"
 
 
 def _number(text: str, lang: str) -> str:
