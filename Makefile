@@ -37,6 +37,7 @@ test: $(VENV)/.test lint
 lint: $(VENV)/.test
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
 
 format: $(VENV)/.test
 	$(RUN) -m ruff format .

@@ -112,7 +112,7 @@ class BeamBackend:
                 target.write(block)
             target.close()
 
-    def list(self, pattern: str) -> list[files.FileInfo]:
+    def match(self, pattern: str) -> list[files.FileInfo]:
         found = FileSystems.match([pattern])[0].metadata_list
         return [files.FileInfo(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in found]
 

@@ -48,7 +48,7 @@ class Backend(Protocol):
     def upload(self, local_path: str, url: str) -> None:
         """Store a whole local file as `url`; the object must appear atomically."""
 
-    def list(self, pattern: str) -> list[FileInfo]:
+    def match(self, pattern: str) -> list[FileInfo]:
         """The files that match a glob pattern (`**` included), in any order."""
 
     def delete(self, urls: list[str]) -> None: ...
@@ -114,10 +114,10 @@ def list_files(pattern_or_dir: str) -> list[FileInfo]:
     A path that exists is taken literally even when it holds glob characters. Empty when nothing matches.
     """
     if not is_local(pattern_or_dir):
-        found = _backend(pattern_or_dir).list(pattern_or_dir)
+        found = _backend(pattern_or_dir).match(pattern_or_dir)
         if not found and not glob.has_magic(pattern_or_dir):
             prefix = pattern_or_dir.rstrip("/") + "/"
-            found = [f for f in _backend(prefix).list(prefix + "*") if "/" not in f.url[len(prefix) :]]
+            found = [f for f in _backend(prefix).match(prefix + "*") if "/" not in f.url[len(prefix) :]]
         return sorted(found, key=lambda f: f.url)
     if os.path.isdir(pattern_or_dir):
         paths = [entry.path for entry in os.scandir(pattern_or_dir) if entry.is_file()]
@@ -133,7 +133,7 @@ def list_tree(directory: str) -> list[FileInfo]:
     if is_local(directory):
         walked = (os.path.join(d, name) for d, _, names in os.walk(directory) for name in names)
         return sorted((_local_info(p) for p in walked), key=lambda f: f.url)
-    return sorted(_backend(directory).list(join(directory, "**")), key=lambda f: f.url)
+    return sorted(_backend(directory).match(join(directory, "**")), key=lambda f: f.url)
 
 
 def _local_info(path: str) -> FileInfo:
@@ -145,7 +145,7 @@ def info(url: str) -> FileInfo | None:
     """Size and time of one file, or None when there is no such file."""
     if is_local(url):
         return _local_info(url) if os.path.isfile(url) else None
-    exact = [f for f in _backend(url).list(glob.escape(url)) if f.url == url]
+    exact = [f for f in _backend(url).match(glob.escape(url)) if f.url == url]
     return exact[0] if exact else None
 
 

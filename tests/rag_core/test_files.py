@@ -72,7 +72,7 @@ class _Memory:
         with open(local_path, "rb") as stream:
             self.objects[url] = stream.read()
 
-    def list(self, pattern):
+    def match(self, pattern):
         regex = files.re.compile(files.fnmatch.translate(pattern))
         return [files.FileInfo(u, len(b), 0.0) for u, b in self.objects.items() if regex.match(u)]
 

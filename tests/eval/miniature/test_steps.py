@@ -1,0 +1,75 @@
+"""Steps: order, failure, and the demo's own plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval.miniature.demo import demo_steps
+from eval.miniature.steps import Step, StepError, run_steps
+
+
+def write_module(directory: Path, name: str, code: str) -> None:
+    (directory / f"{name}.py").write_text(code)
+
+
+def test_a_step_starts_after_what_it_needs(tmp_path, monkeypatch, capsys):
+    write_module(tmp_path, "step_touch", "import sys; open(sys.argv[1], 'a').write(sys.argv[2])")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    log = tmp_path / "order"
+    steps = [
+        Step("a", ("step_touch", str(log), "a")),
+        Step("b", ("step_touch", str(log), "b"), ("a",)),
+        Step("c", ("step_touch", str(log), "c"), ("b",)),
+    ]
+    seconds = run_steps(steps, tmp_path / "logs")
+    assert log.read_text() == "abc" and list(seconds) == ["a", "b", "c"]
+    assert capsys.readouterr().out.count(" s\n") == 3
+
+
+def test_a_failure_names_the_step_and_its_last_line(tmp_path, monkeypatch):
+    write_module(tmp_path, "step_fail", "import sys; print('error: no such corpus'); sys.exit(3)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    steps = [Step("broken", ("step_fail",)), Step("after", ("step_fail",), ("broken",))]
+    with pytest.raises(StepError, match="step broken ended with code 3: error: no such corpus"):
+        run_steps(steps, tmp_path / "logs")
+    assert not (tmp_path / "logs" / "after.log").exists()
+
+
+@pytest.mark.parametrize(
+    "steps, message",
+    [
+        ([Step("a", (), ("b",)), Step("b", ())], "needs 'b', which does not come before"),
+        ([Step("a", ()), Step("a", ())], "two steps are called 'a'"),
+    ],
+)
+def test_plans_that_cannot_be(steps, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run_steps(steps, tmp_path)
+
+
+def test_the_demo_is_a_plan_of_commands_that_finds_its_inputs():
+    steps = demo_steps(Path("out"), articles=1000, steps=10, seed=0)
+    made = {argv[argv.index("--output") + 1] for argv in (s.argv for s in steps)}
+    by_name = {step.name: step for step in steps}
+    for step in steps:
+        words = step.argv[1:]
+        read = {w for w in words if w.startswith("out/")} - {words[words.index("--output") + 1]}
+        before = [by_name[n] for n in step.needs]
+        reachable = set()
+        while before:
+            earlier = before.pop()
+            reachable.add(earlier.argv[earlier.argv.index("--output") + 1])
+            before += [by_name[n] for n in earlier.needs]
+        for path in read:
+            assert any(path == made_by or path.startswith(made_by + "/") for made_by in reachable), (
+                step.name,
+                path,
+            )
+    assert {
+        "out/results/closed_book",
+        "out/results/frozen",
+        "out/results/rag_token",
+        "out/results/rag_sequence",
+    } <= made
