@@ -58,9 +58,10 @@ class NodeDecoder:
         parents_RH: torch.Tensor | None,
         depth: int,
         valid_RH: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Add a node for each token below its parent node; logits of what may follow [R, H, V].
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add a node for each token below its parent node.
 
+        Returns the logits of what may follow [R, H, V] and their log-sum-exp [R, H].
         `parents` are node numbers (None: the tree's root), all one level above `depth`. Nodes that are
         not `valid` fill the shape; they get no parent and are found by nobody.
         """
@@ -83,7 +84,7 @@ class NodeDecoder:
         lse_RH = torch.logsumexp(logits_RHV, dim=-1)
         self._write(self.hidden_NMD, hidden_RHD, first)
         self._write(self.lse_NM, lse_RH, first)
-        return logits_RHV
+        return logits_RHV, lse_RH
 
     def child_log_probs(
         self, passages_C: torch.Tensor, nodes_C: torch.Tensor, tokens_C: torch.Tensor
@@ -166,13 +167,19 @@ class NodeDecoder:
 
 
 class NodeSteps:
-    """`NodeDecoder` as a `StepDecoder`: hypotheses of the last step are the parents of the next."""
+    """Drives a `NodeDecoder` step by step: the hypotheses of one step are the parents of the next."""
 
     def __init__(self, nodes: NodeDecoder):
         self.nodes = nodes
         self._first, self._depth = 0, -1
 
-    def step(self, tokens_NH: torch.Tensor, parents_NH: torch.Tensor | None) -> torch.Tensor:
+    def step(
+        self, tokens_NH: torch.Tensor, parents_NH: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Append one token to each hypothesis; logits of the next one [N, H, V], and log-sum-exp [N, H].
+
+        `parents` says which of the previous hypotheses each new one continues; None: the same.
+        """
         first, nodes = self.nodes.n_nodes, None
         if first:
             if parents_NH is None:
@@ -182,5 +189,6 @@ class NodeSteps:
         return self.nodes.expand(tokens_NH, nodes, self._depth)
 
     def keep(self, rows: torch.Tensor) -> None:
+        """Go on with these of the passages that are still active."""
         active = self.nodes.rows
         self.nodes.activate(rows if active is None else active[rows])

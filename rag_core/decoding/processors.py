@@ -11,12 +11,11 @@ from rag_core.decoding.config import DecodingConfig
 
 
 def process(scores_PHV: torch.Tensor, rows_PHt: torch.Tensor, config: DecodingConfig) -> torch.Tensor:
-    """Next-token log-probabilities after the config's rules. The input is left as it is."""
+    """Next-token log-probabilities after the config's rules; may write −inf into the input."""
     length = rows_PHt.shape[2]
     if config.no_repeat_ngram_size and length >= config.no_repeat_ngram_size:
         scores_PHV = _ban_repeated_ngrams(scores_PHV, rows_PHt, config.no_repeat_ngram_size)
     if length < config.min_length:
-        scores_PHV = scores_PHV.clone()
         scores_PHV[:, :, config.eos_token_id] = -torch.inf
     if length == 1 and config.forced_bos_token_id is not None:
         scores_PHV = _only(scores_PHV, config.forced_bos_token_id)

@@ -24,8 +24,8 @@ class PassageScorer:
 
     def step(self, tokens_PH: torch.Tensor, parents_PH: torch.Tensor | None) -> torch.Tensor:
         """Log-probabilities of the next token [P, H, V]."""
-        logits_PHV = self.decoder.step(tokens_PH, parents_PH)
-        self._log_probs_PHV = torch.log_softmax(logits_PHV.float(), dim=-1)
+        logits_PHV, lse_PH = self.decoder.step(tokens_PH, parents_PH)
+        self._log_probs_PHV = logits_PHV.sub_(lse_PH[:, :, None])
         return self._log_probs_PHV
 
     def chosen(self, parents_PC: torch.Tensor, tokens_PC: torch.Tensor) -> torch.Tensor:
@@ -50,11 +50,10 @@ class MarginalScorer:
     def step(self, tokens_PH: torch.Tensor, parents_PH: torch.Tensor | None) -> torch.Tensor:
         """Log-probabilities of the next token under the marginal [P, H, V]."""
         parents_NH = None if parents_PH is None else parents_PH[self.question_N]
-        logits_NHV = self.decoder.step(tokens_PH[self.question_N], parents_NH)
-        log_probs_NHV = torch.log_softmax(logits_NHV.float(), dim=-1)
-        self._log_probs_NHV = log_probs_NHV
+        logits_NHV, lse_NH = self.decoder.step(tokens_PH[self.question_N], parents_NH)
         prior_N = self.prior_PK.flatten()[self.cell_N]
-        joint_NHV = log_probs_NHV + prior_N[:, None, None]
+        joint_NHV = logits_NHV.add_((prior_N[:, None] - lse_NH)[:, :, None])
+        self._joint_NHV, self._prior_N = joint_NHV, prior_N
         P, K = self.prior_PK.shape
         if len(joint_NHV) == P * K:
             return torch.logsumexp(joint_NHV.view(P, K, *joint_NHV.shape[1:]), dim=1)
@@ -63,9 +62,9 @@ class MarginalScorer:
 
     def chosen(self, parents_PC: torch.Tensor, tokens_PC: torch.Tensor) -> torch.Tensor:
         """log p(token | x, z, prefix) of chosen continuations [P, C, K]; 0 where a passage is absent."""
-        N, _, V = self._log_probs_NHV.shape
+        N, _, V = self._joint_NHV.shape
         index_NC = (parents_PC * V + tokens_PC)[self.question_N]
-        chosen_NC = self._log_probs_NHV.reshape(N, -1).gather(1, index_NC)
+        chosen_NC = self._joint_NHV.view(N, -1).gather(1, index_NC) - self._prior_N[:, None]
         P, K = self.prior_PK.shape
         out_MC = chosen_NC.new_zeros((P * K, tokens_PC.shape[1]))
         out_MC[self.cell_N] = chosen_NC

@@ -142,7 +142,7 @@ class RagModel(nn.Module):
     def _encode_by_length(
         self, ids_NS: torch.Tensor, mask_NS: torch.Tensor, lengths_N: torch.Tensor
     ) -> torch.Tensor:
-        """Encoder states [N, S, D]; on a CPU rows of similar length go together, each group cut to its width."""
+        """Encoder states [N, S, D]; rows of similar length together, each group cut to its width (CPU)."""
         if ids_NS.device.type != "cpu":
             return self.generator.encode(ids_NS, mask_NS)
         order = lengths_N.argsort(stable=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rag_core.decoding.nodes import NodeDecoder, NodeSteps
-from rag_core.decoding.step import PrefixDecoder
+from tests.reference.prefix_decoder import PrefixDecoder
 from tests.reference.tiny_models import generator_of, random_batch, tiny_bart, tiny_t5
 
 MODELS = {
@@ -33,7 +33,7 @@ def test_steps_equal_the_whole_prefix_through_the_decoder(family):
         parents = torch.randint(0, beams, (len(alive), wide), generator=g) if step else None
         tokens = torch.randint(0, 11, (len(alive), wide), generator=g)
         expected = plain.step(tokens, parents)
-        logits = tree.step(tokens, parents)
+        logits, _ = tree.step(tokens, parents)
         torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
         beams = wide
         if step in (1, 3):
@@ -51,9 +51,8 @@ def test_children_of_nodes_that_exist_cost_a_dot_product(family):
     nodes = NodeDecoder(generator, states, mask)
     steps = NodeSteps(nodes)
     steps.step(torch.full((5, 1), 2), None)
-    log_probs = torch.log_softmax(
-        steps.step(torch.full((5, 2), 4), torch.zeros((5, 2), dtype=torch.long)), -1
-    )
+    logits, _ = steps.step(torch.full((5, 2), 4), torch.zeros((5, 2), dtype=torch.long))
+    log_probs = torch.log_softmax(logits, -1)
     passages, tokens = torch.tensor([0, 3, 4]), torch.tensor([5, 6, 10])
     found = nodes.child_log_probs(passages, torch.tensor([1, 2, 2]), tokens)
     expected = log_probs[passages, torch.tensor([0, 1, 1]), tokens]

@@ -1,35 +1,12 @@
-"""The decoder, one position at a time, for many hypotheses over few passages.
-
-Shapes: N passages, H hypotheses per passage, t positions so far, V vocabulary. All hypotheses of a
-passage share its encoder states.
-"""
-
-from __future__ import annotations
-
-from typing import Protocol
+"""The decoder in its plain form: the whole prefix of every hypothesis, at every step."""
 
 import torch
 
 from rag_core.models.generator import Generator
 
 
-class StepDecoder(Protocol):
-    """What the searches drive."""
-
-    def step(self, tokens_NH: torch.Tensor, parents_NH: torch.Tensor | None) -> torch.Tensor:
-        """Append one token to each hypothesis; logits of the next one [N, H, V].
-
-        `parents` says which of the previous hypotheses each new one continues; None: the same.
-        """
-        ...
-
-    def keep(self, rows: torch.Tensor) -> None:
-        """Go on with these passages only (indices into the current N)."""
-        ...
-
-
 class PrefixDecoder:
-    """The plain form: the whole prefix through the decoder at every step. Right by construction."""
+    """Right by construction; what `rag_core.decoding.nodes` is compared with."""
 
     def __init__(self, generator: Generator, states_NSD: torch.Tensor, mask_NS: torch.Tensor):
         self.generator, self.states_NSD, self.mask_NS = generator, states_NSD, mask_NS
