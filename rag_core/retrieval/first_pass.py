@@ -38,18 +38,18 @@ class Queries:
     """Queries [Q, D] with what the passes need of them; int8 parts are made when first used."""
 
     def __init__(self, queries_QD: np.ndarray) -> None:
-        self.original_QD = np.ascontiguousarray(queries_QD)
-        self.norm_Q = upper_norms(self.original_QD)
+        self.norm_Q = upper_norms(queries_QD)
+        self.float64_QD = torch.from_numpy(np.ascontiguousarray(queries_QD, dtype=np.float64))
         with np.errstate(over="ignore"):
             self.float32_QD = torch.from_numpy(np.ascontiguousarray(queries_QD, dtype=np.float32))
 
     def __len__(self) -> int:
-        return len(self.original_QD)
+        return len(self.norm_Q)
 
     @functools.cached_property
     def int8(self) -> tuple[torch.Tensor, np.ndarray, np.ndarray, np.ndarray]:
         """q̂ [Q, D], s [Q], ‖δq‖ [Q] and ‖s·q̂‖ [Q], the last two rounded up."""
-        exact_QD = self.original_QD.astype(np.float64)
+        exact_QD = self.float64_QD.numpy()
         scale_Q = np.abs(exact_QD).max(axis=1, initial=0.0) / 127
         scale_Q[scale_Q == 0] = 1.0
         hat_QD = np.rint(exact_QD / scale_Q[:, None])

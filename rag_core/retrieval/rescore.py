@@ -18,16 +18,16 @@ from rag_core.retrieval.first_pass import TINY, float32_margin
 
 
 def exact_scores(
-    queries_QD: np.ndarray, vectors_ND: np.ndarray, query_P: np.ndarray, row_P: np.ndarray
+    float64_QD: torch.Tensor, vectors_ND: np.ndarray, query_P: np.ndarray, row_P: np.ndarray
 ) -> np.ndarray:
     """Float64 inner products [P] of the (query, row) pairs, which are sorted by query."""
     if not len(query_P):
         return np.empty(0)
-    rows, row_P = np.unique(row_P, return_inverse=True)
-    wanted, query_P = np.unique(query_P, return_inverse=True)
-    queries = torch.from_numpy(queries_QD[wanted].astype(np.float64))
-    vectors = torch.from_numpy(vectors_ND[rows].astype(np.float64))
-    return pair_products(queries, vectors, query_P, row_P).numpy()
+    wanted_N = np.zeros(len(vectors_ND), bool)
+    wanted_N[row_P] = True
+    place_N = np.cumsum(wanted_N) - 1
+    vectors = torch.from_numpy(vectors_ND[wanted_N].astype(np.float64))
+    return pair_products(float64_QD, vectors, query_P, place_N[row_P]).numpy()
 
 
 def pair_products(

@@ -22,7 +22,7 @@ from rag_core.retrieval.topk import RunningTopK
 from rag_core.retrieval.vectors import Block
 
 # Rows between two rescorings: long enough to share a row's float64 form among queries.
-PIECE_ROWS = 8192
+PIECE_ROWS = 4096
 # Candidate pairs held before they are scored and merged.
 MAX_PAIRS = 1 << 20
 # Below this many queries, turning rows into integers costs more than it saves.
@@ -58,7 +58,7 @@ class Scan:
             first_pass == "int8"
             or (first_pass is None and len(queries) >= INT8_QUERIES and int8_products_are_exact())
         )
-        # Tiles to give to float32 before integers are tried again; doubles at each failure.
+        # Tiles to give to float32 before integers are tried again; doubles at each failure, up to 8.
         self._pause, self._next_pause = 0, 1
 
     def add(self, block: Block) -> None:
@@ -132,7 +132,7 @@ class Scan:
 
     def _judge_int8(self, n_found: int, n_rows: int) -> None:
         if n_found > INT8_MAX_SHARE * n_rows * len(self.queries):
-            self._pause, self._next_pause = self._next_pause, min(2 * self._next_pause, 4096)
+            self._pause, self._next_pause = self._next_pause, min(2 * self._next_pause, 8)
 
     def _narrow(
         self,
@@ -159,8 +159,8 @@ class Scan:
         """Every pair: numbers so large that float32 may overflow are scored in float64 alone."""
         n_queries, n_rows = span.stop - span.start, len(vectors_ND)
         if self._scale is not None:
-            exact_QD = self.queries.original_QD[span].astype(np.float64)
-            scores_QN = torch.from_numpy(exact_QD @ vectors_ND.astype(np.float64).T) * self._scale
+            exact_ND = torch.from_numpy(vectors_ND.astype(np.float64))
+            scores_QN = self.queries.float64_QD[span] @ exact_ND.T * self._scale
             part_Q = torch.logsumexp(scores_QN, dim=1).numpy()
             self.log_z_Q[span] = np.logaddexp(self.log_z_Q[span], part_Q)
         return np.repeat(np.arange(n_queries), n_rows), np.tile(np.arange(n_rows), n_queries)
@@ -171,7 +171,7 @@ class Scan:
         if not len(query_P) or self.top.k == 0:
             return
         row_P = np.concatenate([r for _, r in waiting])
-        scores_P = exact_scores(self.queries.original_QD, piece.vectors_ND, query_P, row_P)
+        scores_P = exact_scores(self.queries.float64_QD, piece.vectors_ND, query_P, row_P)
         if not np.isfinite(scores_P).all():
             raise ValueError(
                 "an inner product overflows float64; vectors of such size have no scores"
