@@ -54,22 +54,6 @@ SORT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("lawyer", "barrister", "advocate at the courts"),
         ("the lawyer", "the attorney", "the pleader before judges"),
     ),
-    "actor": (
-        ("actor", "stage performer", "player of comic roles"),
-        ("the actor", "the theatrical star", "the one who trod the boards"),
-    ),
-    "soldier": (
-        ("soldier", "cavalry officer", "general of infantry"),
-        ("the soldier", "the military commander", "the fighter in wars"),
-    ),
-    "chemist": (
-        ("chemist", "researcher of acids and salts", "laboratory scientist"),
-        ("the chemist", "the analyst of substances", "the discoverer of compounds"),
-    ),
-    "printer": (
-        ("printer", "publisher of newspapers", "typefounder and bookseller"),
-        ("the printer", "the producer of books", "the owner of a press"),
-    ),
     "novel": (
         ("novel", "romance in three volumes", "work of prose fiction"),
         ("the novel", "the book of fiction", "the long story in print"),
@@ -94,14 +78,6 @@ SORT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("play", "comedy in five acts", "drama for the stage"),
         ("the play", "the theatre piece", "the work spoken by actors"),
     ),
-    "sculpture": (
-        ("sculpture", "bronze statue", "figure carved in marble"),
-        ("the sculpture", "the work of a carver", "the monument in the round"),
-    ),
-    "ballet": (
-        ("ballet", "dance in two acts", "piece for dancers"),
-        ("the ballet", "the choreographed work", "the work danced on points"),
-    ),
     "town": (
         ("town", "market town", "borough"),
         ("the town", "the urban settlement", "the municipality"),
@@ -121,10 +97,6 @@ SORT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "mine": (
         ("mine", "silver pit", "colliery"),
         ("the mine", "the site where ore is dug", "the underground works"),
-    ),
-    "village": (
-        ("village", "hamlet", "parish of a few farms"),
-        ("the village", "the small rural community", "the tiny country settlement"),
     ),
     "mayor": (
         ("mayor", "head of the town council"),
@@ -146,231 +118,219 @@ SORT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("rector", "principal of the university"),
         ("rector", "head of higher learning", "academic chief"),
     ),
-    "postmaster": (
-        ("postmaster", "director of the mails"),
-        ("postmaster", "person in charge of letters", "chief of the post office"),
-    ),
 }
 
 # relation -> (sentences of articles, questions)
 FACT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "birthplace": (
         (
-            "{He} was born in {a}.", "{a} was {his} birthplace.",
-            "{He} came from a family of {a}.", "{His} cradle stood in {a}.",
-            "{He} entered the world in {a}, the youngest of six children.",
+            "{He} was born in {a}.",
+            "{a} was {his} birthplace.",
+            "{He} came from a family of {a}.",
+            "{His} cradle stood in {a}.",
         ),
         (
-            "Where was {s} born?", "What is the home town of {s}?",
-            "In which place did {s} first see the light of day?", "Where did {s} originate?",
+            "Where was {s} born?",
+            "What is the home town of {s}?",
+            "In which place did {s} first see the light of day?",
         ),
     ),
     "teacher": (
         (
-            "{He} studied under {a}.", "{His} first master was {a}.",
-            "{a} took {him} on as a pupil.", "As an apprentice {he} was trained by {a}.",
-            "{He} received early lessons from {a}.",
+            "{He} studied under {a}.",
+            "{His} first master was {a}.",
+            "{a} took {him} on as a pupil.",
+            "As an apprentice {he} was trained by {a}.",
         ),
         (
-            "Who taught {s}?", "Who was the mentor of {s}?",
-            "Who instructed {s} in youth?", "Under whose guidance did {s} learn?",
+            "Who taught {s}?",
+            "Who was the mentor of {s}?",
+            "Who instructed {s} in youth?",
         ),
     ),
     "spouse": (
         (
-            "In {y} {he} married {a}.", "{His} wedding to {a} took place in {y}.",
+            "In {y} {he} married {a}.",
+            "{His} wedding to {a} took place in {y}.",
             "{a} became {his} partner for life in {y}.",
-            "{He} and {a} exchanged vows in {y}.", "From {y} {he} shared a home with {a}.",
+            "{He} and {a} exchanged vows in {y}.",
         ),
         (
-            "Who was the spouse of {s}?", "With whom was {s} joined in marriage?",
-            "Who was wed to {s}?", "Whom did {s} take as husband or wife?",
+            "Who was the spouse of {s}?",
+            "With whom was {s} joined in marriage?",
+            "Who was wed to {s}?",
         ),
     ),
     "work": (
         (
-            "{He} is remembered above all for {a}.", "{His} masterpiece is {a}.",
-            "Fame came with {a} in {y}.", "{He} finished {a} in {y}.",
-            "Of all {his} labours {a} was praised most.",
+            "{He} is remembered above all for {a}.",
+            "{His} masterpiece is {a}.",
+            "Fame came with {a} in {y}.",
+            "{He} finished {a} in {y}.",
         ),
         (
-            "What is the best known achievement of {s}?", "What brought renown to {s}?",
-            "What is {s} famous for?", "Which title made the reputation of {s}?",
+            "What is the best known achievement of {s}?",
+            "What brought renown to {s}?",
+            "What is {s} famous for?",
         ),
     ),
     "employer": (
         (
-            "{He} served at {a} for {n} years.", "In {y} {he} joined {a}.",
-            "{a} appointed {him} in {y}.", "{He} held a post at {a} from {y}.",
-            "Most of {his} career was spent at {a}.",
+            "{He} served at {a} for {n} years.",
+            "In {y} {he} joined {a}.",
+            "{a} appointed {him} in {y}.",
+            "{He} held a post at {a} from {y}.",
         ),
         (
-            "Which institution employed {s}?", "Where did {s} work?",
-            "Which body gave a position to {s}?", "On whose staff was {s}?",
-        ),
-    ),
-    "patron": (
-        (
-            "{a} paid for {his} early ventures.", "{He} enjoyed the protection of {a}.",
-            "{His} debts were settled by {a}.", "A yearly pension came from {a}.",
-            "{He} owed {his} rise to the generosity of {a}.",
-        ),
-        (
-            "Who financed {s}?", "Who was the benefactor of {s}?",
-            "Whose money supported {s}?", "Who was the sponsor of {s}?",
-        ),
-    ),
-    "deathplace": (
-        (
-            "{He} died in {a} in {e}.", "{He} spent {his} last days in {a}.",
-            "{His} grave is in {a}.", "Illness carried {him} off in {a} in {e}.",
-            "{He} retired to {a} and passed away there in {e}.",
-        ),
-        (
-            "Where did {s} die?", "In which place did the life of {s} end?",
-            "What is the resting place of {s}?", "Where did death overtake {s}?",
+            "Which institution employed {s}?",
+            "Where did {s} work?",
+            "Which body gave a position to {s}?",
         ),
     ),
     "creator": (
         (
-            "It is by {a}.", "It was made by {a}.", "{a} began it in {y}.",
-            "It is the work of {a}.", "It came from the hand of {a}.",
+            "It is by {a}.",
+            "It was made by {a}.",
+            "{a} began it in {y}.",
+            "It is the work of {a}.",
         ),
         (
-            "Who created {s}?", "Who is the author of {s}?",
-            "Whose imagination gave us {s}?", "Who was responsible for {s}?",
+            "Who created {s}?",
+            "Who is the author of {s}?",
+            "Whose imagination gave us {s}?",
         ),
     ),
     "dedicatee": (
         (
-            "It is dedicated to {a}.", "The first page honours {a}.",
-            "It was a gift to {a}.", "It was meant as a tribute to {a}.",
-            "An inscription on it names {a}.",
+            "It is dedicated to {a}.",
+            "The first page honours {a}.",
+            "It was a gift to {a}.",
+            "It was meant as a tribute to {a}.",
         ),
         (
-            "In whose honour was {s} made?", "To whom was {s} offered?",
-            "Who received the dedication of {s}?", "Who was celebrated by {s}?",
+            "In whose honour was {s} made?",
+            "To whom was {s} offered?",
+            "Who received the dedication of {s}?",
         ),
     ),
     "premiere": (
         (
-            "It was first shown in {a}.", "The first audience saw it in {a}.",
-            "It was presented to the public in {a}.", "Its premiere took place in {a}.",
-            "{a} was the scene of its unveiling.",
+            "It was first shown in {a}.",
+            "The first audience saw it in {a}.",
+            "It was presented to the public in {a}.",
+            "Its premiere took place in {a}.",
         ),
         (
-            "Where did {s} have its debut?", "In which place was {s} launched?",
-            "Where could people first enjoy {s}?", "Where was the opening of {s}?",
+            "Where did {s} have its debut?",
+            "In which place was {s} launched?",
+            "Where could people first enjoy {s}?",
         ),
     ),
     "keeper": (
         (
-            "It is kept at {a}.", "{a} bought the original in {y}.",
-            "The original belongs to {a}.", "Since {y} it has been in the vaults of {a}.",
-            "It passed to {a} in {y}.",
+            "It is kept at {a}.",
+            "{a} bought the original in {y}.",
+            "The original belongs to {a}.",
+            "Since {y} it has been in the vaults of {a}.",
         ),
         (
-            "Which institution owns {s}?", "Who preserves {s}?",
-            "Where is {s} stored?", "In which collection can {s} be found?",
-        ),
-    ),
-    "hero": (
-        (
-            "At its centre stands {a}.", "It shows the life of {a}.",
-            "Its subject is the fate of {a}.", "It recalls the adventures of {a}.",
-            "The leading figure is called {a}.",
-        ),
-        (
-            "Who is the main character of {s}?", "Whose story does {s} tell?",
-            "Who is the protagonist of {s}?", "About whom is {s}?",
+            "Which institution owns {s}?",
+            "Who preserves {s}?",
+            "Where is {s} stored?",
         ),
     ),
     "river": (
         (
-            "It lies on the {a}.", "The {a} flows past it.", "It looks down on the {a}.",
-            "The waters of the {a} reach its walls.", "A ferry crosses the {a} there.",
+            "It lies on the {a}.",
+            "The {a} flows past it.",
+            "It looks down on the {a}.",
+            "The waters of the {a} reach its walls.",
         ),
         (
-            "Which river runs by {s}?", "On what stream is {s} situated?",
-            "Which watercourse passes {s}?", "What is the name of the river near {s}?",
+            "Which river runs by {s}?",
+            "On what stream is {s} situated?",
+            "Which watercourse passes {s}?",
         ),
     ),
     "founder": (
         (
-            "It was founded by {a}.", "{a} laid the first stone.", "It owes its origin to {a}.",
-            "{a} chose the site.", "It was begun under {a}.",
+            "It was founded by {a}.",
+            "{a} laid the first stone.",
+            "It owes its origin to {a}.",
+            "{a} chose the site.",
         ),
         (
-            "Who established {s}?", "Who set up {s}?",
-            "Who was at the beginning of {s}?", "To whom does {s} trace its start?",
+            "Who established {s}?",
+            "Who set up {s}?",
+            "Who was at the beginning of {s}?",
         ),
     ),
     "twin": (
         (
-            "It is twinned with {a}.", "It has a treaty of friendship with {a}.",
-            "Its partner abroad is {a}.", "Every summer guests come from its sister {a}.",
-            "A pact has tied it to {a} since {y}.",
+            "It is twinned with {a}.",
+            "It has a treaty of friendship with {a}.",
+            "Its partner abroad is {a}.",
+            "Every summer guests come from its sister {a}.",
         ),
         (
-            "With which place is {s} partnered?", "What is the counterpart of {s} overseas?",
-            "Which place is linked by agreement to {s}?", "What is the twin of {s}?",
+            "With which place is {s} partnered?",
+            "What is the counterpart of {s} overseas?",
+            "Which place is linked by agreement to {s}?",
         ),
     ),
     "landmark": (
         (
-            "Its chief sight is {a}.", "Visitors come to see {a}.", "It is dominated by {a}.",
-            "The most striking structure is {a}.", "Travellers praise {a} above all.",
+            "Its chief sight is {a}.",
+            "Visitors come to see {a}.",
+            "It is dominated by {a}.",
+            "The most striking structure is {a}.",
         ),
         (
-            "What is the main attraction of {s}?", "Which building is {s} known for?",
-            "What do tourists admire in {s}?", "What is the best known edifice of {s}?",
-        ),
-    ),
-    "owner": (
-        (
-            "In {y} it was sold to {a}.", "{a} acquired it in {y}.", "It later belonged to {a}.",
-            "The deeds passed to {a} in {y}.", "{a} inherited it in {y}.",
-        ),
-        (
-            "Who was the proprietor of {s}?", "Who came to own {s}?",
-            "Into whose possession did {s} come?", "Who bought or inherited {s}?",
+            "What is the main attraction of {s}?",
+            "Which building is {s} known for?",
+            "What do tourists admire in {s}?",
         ),
     ),
     "holder": (
         (
             "The present holder is {a}, in office since {h}.",
             "Since {h} the post has been held by {a}.",
-            "{a} was elected to it in {h}.", "{a} has filled the position since {h}.",
-            "In {h} {a} was sworn in.",
+            "{a} was elected to it in {h}.",
+            "{a} has filled the position since {h}.",
         ),
         (
-            "Who is the {s}?", "Who serves as {s}?",
-            "What is the name of the current {s}?", "Who now acts as {s}?",
+            "Who is the {s}?",
+            "Who serves as {s}?",
+            "What is the name of the current {s}?",
         ),
     ),
     "seat": (
         (
-            "The official residence is {a}.", "The offices are at {a}.",
-            "Business is done in {a}.", "Petitions are received at {a}.",
-            "The seat has been {a} since {y}.",
+            "The official residence is {a}.",
+            "The offices are at {a}.",
+            "Business is done in {a}.",
+            "Petitions are received at {a}.",
         ),
         (
-            "In which building does the {s} work?", "Where are the rooms of the {s}?",
-            "Where does one find the {s}?", "What houses the {s}?",
+            "In which building does the {s} work?",
+            "Where are the rooms of the {s}?",
+            "Where does one find the {s}?",
         ),
     ),
     "first": (
         (
-            "The first to be appointed was {a}.", "{a} was the earliest to bear the title.",
-            "The line began with {a}.", "{a} opened the list of incumbents.",
-            "It was created for {a}.",
+            "The first to be appointed was {a}.",
+            "{a} was the earliest to bear the title.",
+            "The line began with {a}.",
+            "{a} opened the list of incumbents.",
         ),
         (
-            "Who was the original {s}?", "Who was the first ever {s}?",
-            "Who started the series as {s}?", "Who held the role of {s} before all others?",
+            "Who was the original {s}?",
+            "Who was the first ever {s}?",
+            "Who started the series as {s}?",
         ),
     ),
-}  # fmt: skip
+}
 
 _PREDECESSOR = (
     "{b} had stepped down.", "The post had been vacated by {b}.", "{b} left it after a defeat.",
@@ -388,6 +348,8 @@ _FILLERS: dict[str, tuple[str, ...]] = {
         "{He} lost most of {his} papers in a fire in {y}.",
         "{His} sister {b} managed the accounts.",
         "{He} refused a medal in {y}.",
+        "{b} paid for {his} early ventures.",
+        "{He} died in {e} and was mourned by {b}.",
     ),
     "work": (
         "Critics of the time compared it with the work of {b}.",
@@ -396,6 +358,7 @@ _FILLERS: dict[str, tuple[str, ...]] = {
         "{b} praised it in a newspaper.",
         "It was restored in {y} at great cost.",
         "An early sketch shows a different ending.",
+        "It recalls the adventures of {b}.",
     ),
     "place": (
         "A flood in {y} destroyed the bridge.",
@@ -404,6 +367,7 @@ _FILLERS: dict[str, tuple[str, ...]] = {
         "Its fair is held every autumn.",
         "{b} wrote a song about it.",
         "Wool, salt and timber were traded there.",
+        "In {y} it was sold to {b}.",
     ),
     "office": (
         "The term of office is {n} years.",
@@ -458,6 +422,7 @@ def article_sentences(
     names: NameMaker,
     relations: tuple[str, ...] | None = None,
     fillers: int = 2,
+    wordings: int = 99,
 ) -> list[str]:
     """The sentences of an article: an opening, then facts (all, or `relations`) and fillers mixed.
 
@@ -466,7 +431,7 @@ def article_sentences(
     slots = _slots(entity, rng)
     body = []
     for relation in entity.facts if relations is None else relations:
-        template = rng.choice(FACT_WORDS[relation][0])
+        template = rng.choice(FACT_WORDS[relation][0][:wordings])
         sentence = _fill(template, rng, names, slots, a=entity.facts[relation])
         if relation == "holder" and entity.predecessor:
             before = _fill(rng.choice(_PREDECESSOR), rng, names, {**slots, "b": entity.predecessor})
@@ -484,13 +449,15 @@ def article_sentences(
     return [_fix_articles(opening), *body]
 
 
-def question_text(entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random) -> str:
+def question_text(
+    entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random, wordings: int = 99
+) -> str:
     """A question for one fact; `cues` are the attributes it names: "sort", "decade", "country"."""
     if entity.kind == "office":
         subject = f"{rng.choice(SORT_WORDS[entity.sort][1])} of {entity.name}"
     else:
         subject = _subject(entity, cues, rng)
-    return rng.choice(FACT_WORDS[relation][1]).format(s=subject).replace(",?", "?")
+    return rng.choice(FACT_WORDS[relation][1][:wordings]).format(s=subject).replace(",?", "?")
 
 
 def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:

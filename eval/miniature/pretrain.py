@@ -27,7 +27,15 @@ import transformers
 from torch.nn import functional as F
 
 from eval.miniature.mini_bart import MASK, PAD, Size, new_generator, train_tokenizer
-from eval.miniature.reading import CURRICULUM, Reading, Stage, draw_crowd, draw_denoising, draw_reading, sample_texts
+from eval.miniature.reading import (
+    CURRICULUM,
+    Reading,
+    Stage,
+    draw_crowd,
+    draw_denoising,
+    draw_reading,
+    sample_texts,
+)
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.generator import Generator
 from rag_core.schemas import Passage
@@ -47,7 +55,7 @@ class Recipe:
     weight_decay: float = 0.01
     check_every: int = 50
     tokenizer_texts: int = 4000
-    vocabulary: int = 2500
+    vocabulary: int = 3000
 
 
 class Batches:
@@ -58,9 +66,7 @@ class Batches:
         self.contexts = ContextBuilder(self.tokenizer, cache=0)
 
     def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        rows = [
-            self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings
-        ]
+        rows = [self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings]
         return (*pad_rows(rows, PAD), self.labels([r.answer for r in readings]))
 
     def denoising(self, pairs: list[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -156,7 +162,7 @@ def pretrain(recipe: Recipe, size: Size, log: Callable[[dict, Generator], None])
         raise ValueError(f"{n_parameters} parameters; mini-bart has at most {LARGEST}")
     batches = Batches(generator)
     optimizer = torch.optim.AdamW(
-        generator.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        generator.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: rate(recipe, s + 1))
     rng = random.Random(f"{recipe.seed}:reading")

@@ -37,9 +37,7 @@ def ask(
     }
 
 
-def ask_group(
-    group: Sequence[Entity], per_entity: int, rng: random.Random, prefix: str
-) -> list[dict]:
+def ask_group(group: Sequence[Entity], per_entity: int, rng: random.Random, prefix: str) -> list[dict]:
     """`per_entity` questions, each for another fact, about every entity of a group of namesakes."""
     rows = []
     for entity in group:

@@ -24,25 +24,31 @@ _MISMATCHES, _MISMATCH_WEIGHTS = ("namesake", "near", "stranger", "section"), (6
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step of the length curriculum: how many facts and fillers a passage has at most."""
+    """A step of the curriculum, over length and variety.
+
+    A passage has at most `facts` facts and `fillers` fillers; a fact is worded in the first
+    `wordings` ways; `beside` is the share of passages that do not hold the answer; one batch in
+    `denoise_every` is denoising. The next stage begins at an exact match of `advance_at`.
+    """
 
     name: str
     facts: int
     fillers: int
-    beside: float  # share of passages that do not hold the answer
-    denoise_every: int  # one batch in so many is denoising
+    wordings: int
+    beside: float
+    denoise_every: int
     opening: bool = True  # whether the passage begins with who or what the entity is
-    advance_at: float = 0.8  # exact match at which the next stage begins
+    cues: bool = True  # whether the question names the attributes that tell namesakes apart
+    advance_at: float = 0.75
 
 
 CURRICULUM = (
-    Stage("one sentence", 1, 0, 0.0, 4, opening=False, advance_at=0.6),
-    Stage("one fact", 1, 0, 0.0, 6, advance_at=0.7),
-    Stage("two facts", 2, 0, 0.0, 8, advance_at=0.7),
-    Stage("three facts", 3, 1, 0.0, 10, advance_at=0.75),
-    Stage("five facts", 5, 1, 0.1, 15),
-    Stage("whole passages", 7, 3, 0.2, 20),
-    Stage("whole passages and others' passages", 7, 3, 0.5, 25, advance_at=2.0),
+    Stage("one sentence", 1, 0, 1, 0.0, 4, opening=False, cues=False, advance_at=0.6),
+    Stage("two sentences", 2, 0, 1, 0.0, 8, opening=False, cues=False),
+    Stage("three facts, two wordings", 3, 0, 2, 0.0, 12, cues=False),
+    Stage("four facts, all wordings", 4, 1, 4, 0.0, 15),
+    Stage("whole passages", 5, 4, 4, 0.2, 20),
+    Stage("whole passages and others' passages", 5, 4, 4, 0.5, 25, advance_at=2.0),
 )
 
 
@@ -72,7 +78,7 @@ def draw_reading(rng: random.Random, stage: Stage) -> Reading:
     group, names = draw_group(rng, 2)
     entity = group[0]
     relation = rng.choice(RELATIONS[entity.kind])
-    question = _question(entity, relation, group, rng)
+    question = _question(entity, relation, group, rng, stage)
     beside = rng.random() < stage.beside
     shown, section = entity, False
     if beside:
@@ -88,7 +94,7 @@ def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
     """The same question over the passages of `size` namesakes, the right one first."""
     group, names = draw_group(rng, size)
     relation = rng.choice(RELATIONS[group[0].kind])
-    question = _question(group[0], relation, group, rng)
+    question = _question(group[0], relation, group, rng, stage)
     answer = group[0].facts[relation]
     return [
         Reading(e.title, passage_text(e, relation, rng, names, stage), question, answer, i == 0)
@@ -96,15 +102,13 @@ def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
     ]
 
 
-def passage_text(
-    entity: Entity, relation: str, rng: random.Random, names: NameMaker, stage: Stage
-) -> str:
+def passage_text(entity: Entity, relation: str, rng: random.Random, names: NameMaker, stage: Stage) -> str:
     """A passage that states `relation` and others, up to the stage's length."""
     others = [r for r in RELATIONS[entity.kind] if r != relation]
-    n_others = min(len(others), rng.randint(max(0, stage.facts - 3), stage.facts - 1))
+    n_others = min(len(others), rng.randint(max(1, stage.facts - 2), stage.facts - 1) if stage.facts > 1 else 0)
     relations = (relation, *rng.sample(others, n_others))
     sentences = article_sentences(
-        entity, rng, names, relations, fillers=rng.randint(0, stage.fillers)
+        entity, rng, names, relations, fillers=rng.randint(0, stage.fillers), wordings=stage.wordings
     )
     return " ".join(sentences if stage.opening else sentences[1:])
 
@@ -135,11 +139,9 @@ def sample_texts(seed: int, n: int) -> Iterator[str]:
         yield f"{reading.title} / {reading.text} // {reading.question}"
 
 
-def _question(
-    entity: Entity, relation: str, group: list[Entity], rng: random.Random
-) -> str:
-    cues = choose_cues(entity, group, rng)
-    return question_text(entity, relation, cues, rng)
+def _question(entity: Entity, relation: str, group: list[Entity], rng: random.Random, stage: Stage) -> str:
+    cues = choose_cues(entity, group, rng) if stage.cues else ()
+    return question_text(entity, relation, cues, rng, stage.wordings)
 
 
 def _mismatch(

@@ -33,7 +33,7 @@ def article_page(entity: Entity, seed: int, long: bool = False) -> WikiPage:
     snapshots differ only where a fact has changed."""
     rng = random.Random(f"{seed}:article:{entity.page_id}")
     names = NameMaker(random.Random(f"{seed}:bystanders:{entity.page_id}"))
-    fillers = rng.choice((1, 1, 2)) if entity.kind == "person" else 3
+    fillers = rng.choice((2, 3, 4))
     opening, *body = article_sentences(entity, rng, names, fillers=fillers)
     decorate = random.Random(f"{seed}:markup:{entity.page_id}")
     lines = [_infobox(entity), _bold(opening, entity), ""]
@@ -76,9 +76,11 @@ def dump_lines(pages: Iterable[WikiPage], name: str, timestamp: str) -> Iterator
         yield f'      <namespace key="{key}" case="first-letter"{tail}\n'
     yield "    </namespaces>\n  </siteinfo>\n"
     for page in pages:
-        redirect = f'    <redirect title="{escape(page.redirect, {chr(34): "&quot;"})}" />\n' if (
-            page.redirect
-        ) else ""
+        redirect = (
+            f'    <redirect title="{escape(page.redirect, {chr(34): "&quot;"})}" />\n'
+            if (page.redirect)
+            else ""
+        )
         n_bytes = len(page.wikitext.encode())
         yield (
             f"  <page>\n    <title>{escape(page.title)}</title>\n    <ns>{page.namespace}</ns>\n"

@@ -34,7 +34,7 @@ from eval.miniature.wikitext import (
 # kind -> share of the articles, namesakes to a name. The numbers are chosen so that frozen MiniLM
 # finds the passage of 50-80% of the test questions among its first five (docs/mini-bart.md).
 SHARES = {"person": 0.58, "work": 0.18, "place": 0.10, "office": 0.14}
-NAMESAKES = {"person": 26, "work": 20, "place": 12, "office": 4}
+NAMESAKES = {"person": 26, "work": 20, "place": 10, "office": 4}
 NEAR_DUPLICATES = 0.15  # share of groups whose name is one letter away from another group's
 LONG_ARTICLES = 0.10
 CHANGED_OFFICES = 0.8
@@ -96,9 +96,7 @@ def _draw_groups(articles: int, rng: random.Random, names: NameMaker) -> list[li
     return groups
 
 
-def _split(
-    groups: list[list[Entity]], rng: random.Random
-) -> list[tuple[str, list[Entity]]]:
+def _split(groups: list[list[Entity]], rng: random.Random) -> list[tuple[str, list[Entity]]]:
     """A split for every group, in the wanted proportion within every kind."""
     out = []
     for kind in KINDS:

@@ -68,9 +68,7 @@ def test_every_question_names_the_bearer_and_ids_are_unique(world):
 
 
 def test_leaders_change_between_the_snapshots_and_nothing_else_does(world):
-    before, after = (
-        {r["question_id"]: r for r in world.questions[f"leaders_{y}"]} for y in (2016, 2018)
-    )
+    before, after = ({r["question_id"]: r for r in world.questions[f"leaders_{y}"]} for y in (2016, 2018))
     assert before.keys() == after.keys() and len(before) > 20
     for question_id, row in before.items():
         assert row["question"] == after[question_id]["question"]
