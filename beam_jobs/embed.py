@@ -15,7 +15,7 @@ from beam_jobs.options import job_parser, run_job
 from beam_jobs.transforms.embed_passages import EmbedWorker
 from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import run_input
 from rag_core.stages import part_urls, stage_manifest
@@ -31,6 +31,9 @@ hub id of the form org/name."""
 def parser() -> argparse.ArgumentParser:
     p = job_parser("embed", DESCRIPTION)
     p.add_argument("--passages", required=True, metavar="DIR", help="run directory of beam_jobs.split")
+    p.add_argument(
+        "--reuse", metavar="DIR", help="earlier embeddings: copy the vectors of unchanged passages"
+    )
     p.add_argument("--encoder", required=True, metavar="NAME|DIR|URL", help="passage encoder")
     p.add_argument(
         "--dtype", choices=("float32", "float16"), default="float32", help="numbers in the Parquet"
@@ -54,18 +57,35 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         "max_length": encoder.max_length,
         "dim": encoder.dim,
     }
+    inputs = {"passages": run_input(manifest)}
+    if args.reuse:
+        inputs["reuse"] = run_input(_reusable(args.reuse, encoder.fingerprint, args.dtype, args.compute))
     return StagePlan(
         job="embed",
         logic_version=LOGIC_VERSION,
-        inputs={"passages": run_input(manifest)},
+        inputs=inputs,
         models={"encoder": encoder.fingerprint},
         options={"dtype": args.dtype, "compute": args.compute},
         parts=row_group_parts(args.passages),
-        worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim),
+        worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim, args.reuse),
         unit="passages",
         next_step=f"python -m beam_jobs.index --embeddings {args.output} --kind flat --output INDEX",
         extra={"encoder": about},
     )
+
+
+def _reusable(directory: str, fingerprint: str, dtype: str, compute: str) -> dict:
+    """The manifest of a run whose vectors may be copied: same encoder, same numbers. Else UsageError."""
+    manifest = stage_manifest(directory, "embed")
+    if manifest["encoder"]["fingerprint"] != fingerprint:
+        raise UsageError(
+            f"--reuse {directory}: made by encoder {manifest['encoder']['name']!r}, another than this one"
+        )
+    if manifest["options"] != {"compute": compute, "dtype": dtype}:
+        raise UsageError(
+            f"--reuse {directory}: made with {manifest['options']}, this run has {dtype}, {compute}"
+        )
+    return manifest
 
 
 def row_group_parts(directory: str) -> list[Part]:

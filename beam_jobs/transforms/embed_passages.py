@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.handlers import shared_encoder
+from beam_jobs.handlers import once_per_process, shared_encoder
 from rag_core.parts import PartLog
+from rag_core.reuse import OldVectors
 from rag_core.schemas import Passage, embeddings_schema
 from rag_core.stages import read_part
 
@@ -23,6 +24,8 @@ class EmbedWorker:
     compute: str
     dtype: str
     dim: int
+    reuse: str | None = None
+    """A finished embeddings run by the same encoder: its vectors are copied, by content hash."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -42,9 +45,17 @@ class EmbedWorker:
         )
         passages = [Passage(**row) for row in table.select(["passage_id", "title", "text"]).to_pylist()]
         log.read += len(passages)
+        old = old_vectors(self.reuse).take(table["content_hash"].to_pylist()) if self.reuse else {}
+        fresh = [row for row in range(len(passages)) if row not in old]
         cut_before = encoder.n_truncated
-        vectors_ND, faults = embed_passages(encoder, passages)
+        fresh_vectors, fresh_faults = embed_passages(encoder, [passages[row] for row in fresh])
+        vectors_ND = np.zeros((len(passages), self.dim), np.float32)
+        vectors_ND[fresh] = fresh_vectors
+        for row, vector in old.items():
+            vectors_ND[row] = vector
+        faults = {fresh[i]: reason for i, reason in fresh_faults.items()}
         log.stats["truncated"] += encoder.n_truncated - cut_before
+        log.stats["reused"] += len(old)
         for row, reason in sorted(faults.items()):
             log.reject(passages[row].passage_id, reason)
         good = [row for row in range(len(passages)) if row not in faults]
@@ -58,6 +69,9 @@ class EmbedWorker:
             pa.FixedSizeListArray.from_arrays(numbers, type=item),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+old_vectors = once_per_process(OldVectors)
 
 
 def embed_passages(encoder: Any, passages: Sequence[Passage]) -> tuple[np.ndarray, dict[int, str]]:

@@ -135,10 +135,15 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
     counts = manifest["counts"]
     skipped = ", ".join(f"{n} {reason}" for reason, n in sorted(counts["skipped"].items())) or "none"
     dead = sum(counts["dead_lettered"].values())
+    others = "".join(
+        f", {name.replace('_', ' ')}: {n:,} ({n / counts['read']:.1%})"
+        for name, n in counts.items()
+        if isinstance(n, int) and n and name not in ("read", "written")
+    )
     print(
         f"{plan.job}: {manifest['rows']:,} rows in {len(manifest['parts'])} parts; "
         f"{counts['read']:,} {plan.unit} read, {counts['written']:,} written, "
-        f"skipped: {skipped}, dead-lettered: {dead}"
+        f"skipped: {skipped}, dead-lettered: {dead}{others}"
     )
     print(
         f"{output}  ({manifest['seconds']:.1f} s)" + (f"; next: {plan.next_step}" if plan.next_step else "")

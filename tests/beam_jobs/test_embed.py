@@ -119,3 +119,44 @@ def test_another_jobs_run_is_no_input(embeddings_dir, tiny_encoder, tmp_path):
 
 def test_the_model_is_loaded_once_a_process(tiny_encoder):
     assert handlers.shared_encoder(tiny_encoder, "fp32") is handlers.shared_encoder(tiny_encoder, "fp32")
+
+
+def test_only_what_changed_is_computed(passages_dir, embeddings_dir, tiny_encoder, tmp_path, capsys):
+    """A sentence inserted into a page of another dump: its passages are computed, the others copied."""
+    from beam_jobs import split
+    from tests.beam_jobs.conftest import write_corpus
+
+    tsv = write_corpus(tmp_path / "tsv", files=3, rows=40)
+    lines = (tsv / "corpus-01.tsv").read_text().splitlines()
+    lines[5] = lines[5].replace("\tTitle", " river castle\tTitle")
+    lines.append(lines[6].replace("1-5", "new"))  # same title and text under another id
+    (tsv / "corpus-01.tsv").write_text("\n".join(lines) + "\n")
+    changed, fresh, reused = (str(tmp_path / name) for name in ("p", "fresh", "reused"))
+    assert split.run(["--input", str(tsv / "*.tsv"), "--input-format", "tsv", "--output", changed]) == 0
+    argv = ["--passages", changed, "--encoder", tiny_encoder]
+    assert embed.run([*argv, "--output", fresh]) == 0
+    assert embed.run([*argv, "--output", reused, "--reuse", embeddings_dir]) == 0
+    assert "reused: 120 (99.2%)" in capsys.readouterr().out
+    assert read_manifest(reused)["counts"]["reused"] == 120
+    assert read_embeddings(reused)[0] == read_embeddings(fresh)[0]
+    np.testing.assert_allclose(read_embeddings(reused)[1], read_embeddings(fresh)[1], atol=1e-5)
+    with pytest.raises(UsageError, match="made with .*this run has float16"):
+        embed.run([*argv, "--output", str(tmp_path / "x"), "--reuse", embeddings_dir, "--dtype", "float16"])
+    with pytest.raises(UsageError, match="another than this one"):
+        embed.run(
+            ["--passages", changed, "--encoder", "minilm", "--output", str(tmp_path / "x"), "--reuse", reused]
+        )
+
+
+def test_old_vectors_tell_hashes_apart_to_the_last_byte(embeddings_dir):
+    from rag_core.reuse import OldVectors
+
+    table = read_table(embeddings_dir)
+    hashes = table["content_hash"].to_pylist()
+    old = OldVectors(embeddings_dir)
+    vectors = read_embeddings(embeddings_dir)[1]
+    near = [h[:15] + bytes([h[15] ^ 1]) for h in hashes]
+    assert old.take(near) == {} and old.take([]) == {} and len(old) == 120
+    found = old.take([near[0], hashes[7], hashes[100]])
+    assert sorted(found) == [1, 2]
+    np.testing.assert_array_equal(found[2], vectors[100])
