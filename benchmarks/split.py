@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import bz2
+import itertools
 import json
 import os
 import re
@@ -43,12 +44,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-split-") as work:
         one, many = (os.path.join(work, f"pages{n}.xml.bz2") for n in (1, args.copies))
         megabytes = [repeat_dump(args.dump, n, path) for n, path in ((1, one), (args.copies, many))]
-        for row in (
-            *command_rows(one, many, megabytes, work),
-            *cleaner_rows(args.dump),
-            *memory_rows(one, many),
-            *worker_rows(one, many, work),
-        ):
+        rows = itertools.chain(
+            command_rows(one, many, megabytes, work),
+            cleaner_rows(args.dump),
+            memory_rows(one, many),
+            worker_rows(many, work),
+        )
+        for row in rows:
             print(json.dumps(row), flush=True)
 
 
@@ -160,7 +162,7 @@ def memory_rows(one: str, many: str) -> Iterator[dict]:
     )
 
 
-def worker_rows(one: str, many: str, work: str) -> Iterator[dict]:
+def worker_rows(many: str, work: str) -> Iterator[dict]:
     """Wall time of two dumps read one after the other, and at once by two processes."""
     twin = os.path.join(work, "twin.xml.bz2")
     os.symlink(many, twin)

@@ -35,10 +35,10 @@ def expand_calls(text: str, lang: str, lost: Counter[str] | None = None) -> str:
         return text
     # Tables start on a line of their own. Let the first line start like every other, and part a table
     # from the template or table that ends right before it.
-    text = "\n" + text
-    for close in ("}}", "|}"):
-        text = text.replace(close + "{|", close + "\n{|")
-    return _Expander(text, lang, lost).expand_page()
+    return _Expander(_GLUED_TABLE.sub("}\n", "\n" + text), lang, lost).expand_page()
+
+
+_GLUED_TABLE = re.compile(r"\}(?=\{\|)")
 
 
 class _Expander:
@@ -144,7 +144,11 @@ class _Expander:
 
 _NAME = re.compile(r"[^|{}\[\]]*+")
 _SPLIT_TOKEN = re.compile(r"\{\{|\n[ \t:;*#]*+\{\||\[\[|\]\]|\|")
-_BRACKET = re.compile(r"\{\{+|\}\}+|\n[ \t:;*#]*+\{\|(?!\})|\n[ \t]*+\|\}(?!\}(?!\}))")
+# One pattern per bracket: each begins with a literal, which `re` finds ten times faster than a choice.
+_BRACKETS = [
+    re.compile(pattern)
+    for pattern in (r"\{\{++", r"\}\}++", r"\n[ \t:;*#]*+\{\|(?!\})", r"\n[ \t]*+\|\}(?!\}(?!\}))")
+]
 
 
 def match_brackets(text: str) -> list[Span]:
@@ -157,10 +161,12 @@ def match_brackets(text: str) -> list[Span]:
     spans: list[Span] = []
     stack: list[list[int]] = []  # [start, braces still open]; 0 braces: a table
     n_calls = n_tables = 0
+    table_end = 0
 
-    for token in _BRACKET.finditer(text):
-        start, end = token.span()
+    tokens = sorted(token.span() for bracket in _BRACKETS for token in bracket.finditer(text))
+    for start, end in tokens:
         first = text[start]
+        start = max(start, table_end)  # of "|}}}" the first three may have ended a table
         if first == "{":
             stack.append([start, end - start])
             n_calls += 1
@@ -183,12 +189,13 @@ def match_brackets(text: str) -> list[Span]:
         elif text[end - 1] == "|":
             stack.append([start, 0])
             n_tables += 1
-        elif n_tables:
+        elif n_tables:  # the end of a table
             while stack[-1][1]:
                 spans.append(_unclosed_call(text, *stack.pop()))
                 n_calls -= 1
             spans.append(Span(stack.pop()[0], end, TABLE))
             n_tables -= 1
+            table_end = end
     for start, braces in stack:
         spans.append(_unclosed_call(text, start, braces) if braces else _unclosed_table(text, start))
     spans.sort()

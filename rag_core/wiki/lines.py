@@ -16,8 +16,7 @@ _HEADING = re.compile(r"={1,6}[^=\n].*=[ \t]*$")
 
 def clean_lines(text: str, keep_lists: bool) -> list[str]:
     """The paragraphs of a page, one string each, without line-level markup."""
-    if "__" in text:
-        text = _SWITCH.sub(_switch, text)
+    text = _SWITCH.sub(_switch, text)
     paragraphs = []
     for line in text.split("\n"):
         line = line.strip()

@@ -10,7 +10,12 @@ import re
 
 from rag_core.wiki.formulas import formula_text
 
-_TAG = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)")
+# A comment's start, or a whole reference without another tag in it (most are), or any tag.
+_TAG = re.compile(
+    r"<(?:(!--)"
+    r"|(ref\b[^<>]*+>(?:(?<=/>)|[^<]*+</ref\s*+>))"
+    r"|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)"
+)
 
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
@@ -74,7 +79,10 @@ class _TagStripper:
             start, end = match.span()
             if start > position:
                 out.append(text[position:start])
-            comment, slash, name, attributes = match.groups()
+            comment, reference, slash, name, attributes = match.groups()
+            if reference:
+                position = end
+                continue
             if comment:
                 close = text.find("-->", end)
                 position = len(text) if close < 0 else close + 3

@@ -61,6 +61,7 @@ TABLES = [
     ('Before.\n{| class="x"\n| a\n! b\nAfter, never closed.', "Before. After, never closed."),
     ("A.<table><tr><td>x<table><tr><td>y</td></tr></table>z</td></tr></table>B.", "A.B."),
     ("{| a\n| b\n|}\nAfter.", "After."),
+    ("{{Infobox\n|a=\n{|\n| b\n|}}}\nAfter.", "After."),
     ("Set {|x|} and {{{1|default}}} stay.", "Set {|x|} and default stay."),
 ]
 REFERENCES = [
