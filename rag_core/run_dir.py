@@ -16,17 +16,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag_core import files
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
+from rag_core.owner import HEARTBEAT_SECONDS, describe, is_live, new_owner
 from rag_core.versions import package_versions
 
 RUN = "_run.json"
@@ -34,8 +33,6 @@ CLAIM = "_claim"
 MANIFEST = "_manifest.json"
 WORK = "_work"
 DEAD_LETTER = "_dead_letter"
-HEARTBEAT_SECONDS = 20
-DEAD_AFTER_SECONDS = 120
 
 _PART_NAME = re.compile(r"^part-\d{5,}\.parquet$")
 
@@ -146,7 +143,7 @@ def check_owner(output: str, run: dict[str, Any]) -> None:
     """Raise UsageError when another process has taken the directory over."""
     owner = files.read_json(files.join(output, RUN))["owner"]
     if owner["token"] != run["owner"]["token"]:
-        raise UsageError(f"{output}: taken over by {_describe(owner)}")
+        raise UsageError(f"{output}: taken over by {describe(owner)}")
 
 
 def build_manifest(
@@ -252,8 +249,8 @@ def claim(
 
 
 def _check_existing(output: str, existing: dict[str, Any], job: str, mark: str, overwrite: bool) -> None:
-    if is_live(output, existing):
-        raise UsageError(f"--output {output}: in use by {_describe(existing['owner'])}")
+    if is_live(files.join(output, RUN), existing["owner"]):
+        raise UsageError(f"--output {output}: in use by {describe(existing['owner'])}")
     if existing["fingerprint"] == mark or overwrite:
         return
     what = f"job {existing['job']!r}" if existing["job"] != job else "other inputs, models or options"
@@ -292,66 +289,3 @@ def _claim_lock(output: str) -> Iterator[None]:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
-
-
-def new_owner() -> dict[str, Any]:
-    """This process, so that another can tell whether it still lives."""
-    pid = os.getpid()
-    return {
-        "host": socket.gethostname(),
-        "pid": pid,
-        "pid_start": process_start(pid),
-        "token": secrets.token_hex(8),
-        "released": False,
-    }
-
-
-def process_start(pid: int) -> str | None:
-    """When a process of this host started (ticks since boot, with the boot id); None when it is gone.
-
-    The pid alone would take a stranger with a recycled number for the owner.
-    """
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat, open("/proc/sys/kernel/random/boot_id") as boot:
-            fields = stat.read().rpartition(b")")[2].split()
-            if fields[0] in (b"Z", b"X"):
-                return None
-            return f"{boot.read().strip()}:{fields[19].decode()}"
-    except OSError:
-        pass
-    if os.path.isdir("/proc/self"):
-        return None
-    try:  # a system without /proc: the pid is all there is
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        return "alive"
-    return "alive"
-
-
-def is_live(output: str, run: dict[str, Any], now: Callable[[str], float] | None = None) -> bool:
-    """Whether the owner named in `_run.json` still writes here.
-
-    On the same host by pid and start time; from another host by a heartbeat newer than 120 s by the
-    store's own clock (the file's time against that of a file written now).
-    """
-    owner = run["owner"]
-    if owner.get("released"):
-        return False
-    if owner["host"] == socket.gethostname():
-        return owner["pid"] != os.getpid() and process_start(owner["pid"]) == owner["pid_start"] is not None
-    beat = files.info(files.join(output, RUN))
-    return beat is not None and (now or _store_time)(output) - beat.modified < DEAD_AFTER_SECONDS
-
-
-def _store_time(output: str) -> float:
-    url = files.join(output, WORK, f"clock-{secrets.token_hex(4)}")
-    files.write_bytes(url, b"now\n")
-    found = files.info(url)
-    files.delete([url])
-    return found.modified if found else time.time()
-
-
-def _describe(owner: dict[str, Any]) -> str:
-    return f"process {owner['pid']} on {owner['host']}"

@@ -9,7 +9,7 @@ import socket
 import pyarrow as pa
 import pytest
 
-from rag_core import files, run_dir
+from rag_core import files, owner, run_dir
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import NoManifestError, claim, finish_run, read_manifest
@@ -130,7 +130,7 @@ def test_a_live_owner_on_this_host_is_refused(tmp_path):
     out = tmp_path / "run"
     full_run(out)
     parent = os.getppid()
-    _owner(out, pid=parent, pid_start=run_dir.process_start(parent), token="other")
+    _owner(out, pid=parent, pid_start=owner.process_start(parent), token="other")
     with pytest.raises(UsageError, match=f"in use by process {parent}"):
         start(out, overwrite=True)
 
@@ -148,8 +148,9 @@ def test_another_host_lives_by_its_heartbeat_in_the_stores_time(tmp_path):
     _owner(out, host="elsewhere." + socket.gethostname(), token="other")
     run = files.read_json(str(out / "_run.json"))
     beat = files.info(str(out / "_run.json")).modified
-    assert run_dir.is_live(str(out), run, now=lambda _: beat + 119)
-    assert not run_dir.is_live(str(out), run, now=lambda _: beat + 121)
+    url, name = str(out / "_run.json"), run["owner"]
+    assert owner.is_live(url, name, now=lambda _: beat + 119)
+    assert not owner.is_live(url, name, now=lambda _: beat + 121)
     with pytest.raises(UsageError, match="in use by"):
         start(out)
 
