@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import TestOptions
 
 from beam_jobs.options import job_parser, parse_job, register_file_systems, run_job
-from beam_jobs.transforms.stage import StagePlan, run_stage
 from beam_jobs.transforms.parts import failure_url
+from beam_jobs.transforms.stage import StagePlan, run_stage
 from eval._cells import Cell, KeyCell
 from eval._examples import EvalTask, RunSpec, load_inputs
 from eval._score import CellKey, score_part

@@ -55,6 +55,8 @@ class Metric:
     """Raised when the metric's values change."""
     defined_over_nothing: ClassVar[bool] = False
     """Whether an empty set has a value, or a documented lack of one, and is not an error."""
+    is_mean: ClassVar[bool] = False
+    """The value is the mean of the examples' own."""
     leaves_missing_out: ClassVar[bool] = False
     """No number stands in for a missing one: such examples count in `n_missing`, but not in `n`."""
 
@@ -90,6 +92,8 @@ class Metric:
 class MeanMetric(Metric):
     """The mean of `example` over the examples; undefined (None) over none."""
 
+    is_mean = True
+
     def total(self, rows: Sequence[Statistics]) -> float | None:
         return mean(self.example(row) for row in rows)
 
@@ -124,6 +128,8 @@ def mean(values: Iterable[float]) -> float | None:
 
 
 def is_missing(prediction: Any) -> bool:
+    if type(prediction) is str:
+        return False
     if prediction is None or type(prediction).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(prediction, float) and math.isnan(prediction)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from eval.metrics.base import Metric, Score
+from eval.metrics.base import Metric, Score, mean
 from rag_core.datasets.msmarco import NO_ANSWER
 
 # name: (module, class, options). `{k}` in a name is a number.
@@ -91,8 +92,23 @@ def compute(name: str, predictions: Any, references: Any = None, **options: Any)
     metric = get_metric(name, **options)
     by_id = isinstance(predictions, Mapping)
     predictions, references = _paired(metric, predictions, references)
+    rows, n_missing = _statistics(metric, predictions, references)
+    scored = [row for row in rows if row is not None]
+    if not scored and getattr(metric, "unanswerable", "") == "drop" and not by_id and _plain(predictions):
+        return compute(name, predictions, references, unanswerable="score", **options)
+    per_example = [None if row is None else metric.example(row) for row in rows]
+    value = mean(v for v in per_example if v is not None) if metric.is_mean else metric.total(scored)
+    return Score(value, per_example, len(scored), n_missing, metric.signature, metric.details(scored))
+
+
+def _statistics(
+    metric: Metric, predictions: list, references: list
+) -> tuple[list[tuple[int, ...] | None], int]:
+    """Each example's integers, and how many had no prediction; ValueError names the example."""
     rows: list[tuple[int, ...] | None] = []
     n_missing = 0
+    if _all_plain(metric, predictions, references):
+        return list(map(metric.statistics, predictions, references)), 0
     for index, (prediction, reference) in enumerate(zip(predictions, references)):
         try:
             if metric.is_missing(prediction):
@@ -101,14 +117,19 @@ def compute(name: str, predictions: Any, references: Any = None, **options: Any)
             else:
                 row = metric.statistics(_text(metric, prediction), _checked(metric, reference))
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{name}, example {index}: {error}") from None
+            raise ValueError(f"{metric.name}, example {index}: {error}") from None
         rows.append(row)
-    scored = [row for row in rows if row is not None]
-    if not scored and getattr(metric, "unanswerable", "") == "drop" and not by_id and _plain(predictions):
-        return compute(name, predictions, references, unanswerable="score", **options)
-    per_example = [None if row is None else metric.example(row) for row in rows]
-    return Score(
-        metric.total(scored), per_example, len(scored), n_missing, metric.signature, metric.details(scored)
+    return rows, n_missing
+
+
+def _all_plain(metric: Metric, predictions: list, references: list) -> bool:
+    """Whether there is nothing to check: texts, each with a list of reference texts."""
+    return (
+        metric.takes == "answer"
+        and set(map(type, predictions)) == {str}
+        and set(map(type, references)) == {list}
+        and all(references)
+        and set(map(type, chain.from_iterable(references))) == {str}
     )
 
 
@@ -153,7 +174,7 @@ def _joined(metric: Metric, predictions: Mapping, references: Mapping) -> tuple[
 
 
 def _text(metric: Metric, prediction: Any) -> Any:
-    if metric.takes != "answer":
+    if type(prediction) is str or metric.takes != "answer":
         return prediction
     if isinstance(prediction, list | tuple) and len(prediction) == 1:
         prediction = prediction[0]  # MS MARCO's files hold lists of one answer
@@ -163,6 +184,8 @@ def _text(metric: Metric, prediction: Any) -> Any:
 
 
 def _checked(metric: Metric, reference: Any) -> Any:
+    if type(reference) is list and set(map(type, reference)) == {str}:
+        return reference
     if metric.takes != "answer" or not metric.needs_references:
         return reference
     references = [reference] if isinstance(reference, str) else [r for r in reference or () if r is not None]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval.metrics.base import BinaryMetric, Statistics
-from rag_core.answers import exact_match
+from rag_core.answers import normalize_answer
 
 
 class ExactMatch(BinaryMetric):
@@ -21,4 +21,8 @@ class ExactMatch(BinaryMetric):
     options = "norm:squad|refs:max"
 
     def statistics(self, prediction: str, references: Sequence[str]) -> Statistics:
-        return (int(exact_match(prediction, references)),)
+        wanted = normalize_answer(prediction)
+        for reference in references:
+            if normalize_answer(reference) == wanted:
+                return (1,)
+        return (0,)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval.metrics.base import MeanMetric, Statistics
-from rag_core.answers import f1_statistics, normalize_answer
+from rag_core.answers import f1_statistics
 
 
 class F1(MeanMetric):
@@ -20,7 +20,7 @@ class F1(MeanMetric):
     options = "norm:squad|empty:0|refs:max"
 
     def statistics(self, prediction: str, references: Sequence[str]) -> Statistics:
-        return f1_statistics(normalize_answer(prediction).split(), references)
+        return f1_statistics(prediction, references)
 
     def example(self, statistics: Statistics) -> float:
         common, total = statistics

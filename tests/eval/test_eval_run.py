@@ -198,15 +198,18 @@ def test_order_of_the_input_and_number_of_workers_change_nothing(tmp_path, write
 
 
 def test_retrieved_runs_by_answer_by_gold_passage_and_by_gold_page(tmp_path, write_retrieved, write_passages):
-    passages = [
-        (f"{p}:{o}", f"Page {p}", f"text {o} of {p} says answer {p} {o}") for p in range(30) for o in range(2)
-    ]
+    ids = [(page, part) for page in range(30) for part in range(2)]
+    passages = [(f"{p}:{o}", f"Page {p}", f"text {o} of {p} says answer {p} {o}") for p, o in ids]
     corpus = write_passages(tmp_path / "passages", passages)
+    gold = {
+        "a": ("answer 3 1", "3:1", "3"),
+        "b": ("answer 4 0", "4:0", "Page_4"),
+        "c": ("nothing", "99:0", "99"),
+    }
     rows = [
-        {"question_id": "a", "question": "q?", "answers": ["answer 3 1"], "gold_passages": ["3:1"], "gold_pages": ["3"]},
-        {"question_id": "b", "question": "q?", "answers": ["answer 4 0"], "gold_passages": ["4:0"], "gold_pages": ["Page_4"]},
-        {"question_id": "c", "question": "q?", "answers": ["nothing"], "gold_passages": ["99:0"], "gold_pages": ["99"]},
-    ]  # fmt: skip
+        {"question_id": k, "question": "q?", "answers": [a], "gold_passages": [passage], "gold_pages": [page]}
+        for k, (a, passage, page) in gold.items()
+    ]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = {"a": ["3:0", "3:1", "5:0"], "b": ["4:1", "6:0", "7:0", "8:0", "9:0", "4:0"]}
     retrieved = write_retrieved(
@@ -321,17 +324,19 @@ def test_refusals(tmp_path):
     (tmp_path / "other.json").write_text('{"z": "x"}')
     (tmp_path / "empty.jsonl").write_text("")
     questions = ("--questions", tmp_path / "q.jsonl", "--task", "custom")
-    for error, message, argv in (
+    ours = (*questions, "--predictions", tmp_path / "p.json")
+    empty = ("--questions", tmp_path / "empty.jsonl", "--task", "custom", *ours[4:])
+    cases = [
         (UsageError, "nothing to score", questions),
-        (UsageError, "--run: 1 different names", (*questions, "--predictions", tmp_path / "p.json", "--run", "a", "b")),
+        (UsageError, "--run: 1 different names", (*ours, "--run", "a", "b")),
         (DataError, "none of its 1 predictions", (*questions, "--predictions", tmp_path / "other.json")),
         (DataError, "the file is empty", (*questions, "--predictions", tmp_path / "empty.jsonl")),
-        (DataError, "no questions of task custom", ("--questions", tmp_path / "empty.jsonl", "--task", "custom",
-                                                    "--predictions", tmp_path / "p.json")),
+        (DataError, "no questions of task custom", empty),
         (FileNotFoundError, "nowhere", (*questions, "--predictions", tmp_path / "nowhere")),
         (DataError, "not a run directory", (*questions, "--predictions", tmp_path)),
-        (ValueError, "unknown metric 'bleu'", (*questions, "--predictions", tmp_path / "p.json", "--metrics", "bleu")),
-    ):  # fmt: skip
+        (ValueError, "unknown metric 'bleu'", (*ours, "--metrics", "bleu")),
+    ]
+    for error, message, argv in cases:
         with pytest.raises(error, match=message):
             score(tmp_path / "out", *argv)
         assert not (tmp_path / "out" / "per_example.parquet").exists()
