@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rag_core.retrieval import forks
 from rag_core.retrieval.first_pass import Queries
 from rag_core.retrieval.scan import Scan
 from rag_core.retrieval.topk import RunningTopK
@@ -27,11 +28,13 @@ class ExactIndex:
     """
 
     def __init__(self, vectors_ND: np.ndarray, ids: Sequence[str]) -> None:
+        forks.guard()
         self._source: VectorSource = ArrayVectors(vectors_ND, ids)
 
     @classmethod
     def open(cls, embeddings_dir: str | os.PathLike[str]) -> ExactIndex:
         """An index over an embeddings run; vectors are streamed at each search, never all in memory."""
+        forks.guard()
         index = cls.__new__(cls)
         index._source = RunVectors(os.fspath(embeddings_dir))
         return index

@@ -18,6 +18,7 @@ Shapes: Q queries · N rows of a block or tile · D numbers of a vector.
 from __future__ import annotations
 
 import functools
+import warnings
 
 import numpy as np
 import torch
@@ -40,8 +41,7 @@ class Queries:
     def __init__(self, queries_QD: np.ndarray) -> None:
         self.norm_Q = upper_norms(queries_QD)
         self.float64_QD = torch.from_numpy(np.ascontiguousarray(queries_QD, dtype=np.float64))
-        with np.errstate(over="ignore"):
-            self.float32_QD = torch.from_numpy(np.ascontiguousarray(queries_QD, dtype=np.float32))
+        self.float32_QD = float32_tensor(queries_QD)
 
     def __len__(self) -> int:
         return len(self.norm_Q)
@@ -59,13 +59,20 @@ class Queries:
         return torch.from_numpy(hat_QD.astype(np.int8)), scale_Q, error_Q, hat_norm_Q
 
 
+def float32_tensor(vectors_ND: np.ndarray) -> torch.Tensor:
+    """The vectors in float32, without a copy where they are so already; only to be read."""
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        # Arrow's buffers are read-only, about which torch warns.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+        return torch.from_numpy(np.ascontiguousarray(vectors_ND, dtype=np.float32))
+
+
 def upper_norms(vectors_ND: np.ndarray) -> np.ndarray:
     """Upper bounds [N] (float64) of the rows' L2 norms, tight to a few units in 10^5.
 
     Inf or NaN where a row holds one, or where squares overflow float32.
     """
-    with np.errstate(over="ignore"):
-        rows_ND = torch.from_numpy(np.ascontiguousarray(vectors_ND, dtype=np.float32))
+    rows_ND = float32_tensor(vectors_ND)
     dim = max(rows_ND.shape[1], 1)
     norms_N = torch.linalg.vector_norm(rows_ND, dim=1).numpy().astype(np.float64)
     # A component whose square underflows is below 2^-63.

@@ -15,6 +15,7 @@ from rag_core.retrieval.first_pass import (
     Int8Tile,
     Queries,
     float32_candidates,
+    float32_tensor,
     int8_products_are_exact,
 )
 from rag_core.retrieval.rescore import drop_hopeless, exact_scores
@@ -75,8 +76,7 @@ class Scan:
                 self._merged_at = self._rows_seen
 
     def _add_piece(self, piece: Block) -> None:
-        with np.errstate(over="ignore"):
-            rows_ND = torch.from_numpy(np.ascontiguousarray(piece.vectors_ND, dtype=np.float32))
+        rows_ND = float32_tensor(piece.vectors_ND)
         norms_N = piece.norms_N
         tiles = [
             slice(i, min(i + TILE_ROWS, len(rows_ND))) for i in range(0, len(rows_ND), TILE_ROWS)

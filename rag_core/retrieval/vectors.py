@@ -101,6 +101,7 @@ class RunVectors:
         self._directory = directory
         self.n = int(manifest["rows"])
         self.dim = int(manifest["encoder"]["dim"])
+        self.dtype = np.dtype(manifest["options"]["dtype"])
 
     def blocks(self) -> Iterator[Block]:
         start = 0
@@ -118,3 +119,11 @@ class RunVectors:
 
     def ids_of(self, rows: np.ndarray) -> Sequence[str]:
         return self._ids.take(pa.array(rows)).to_pylist() if len(rows) else []
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors of ascending row numbers, by one walk over the run."""
+        chosen_ND = np.empty((len(rows), self.dim), self.dtype)
+        for block in self.blocks():
+            a, b = np.searchsorted(rows, [block.first_row, block.first_row + len(block.vectors_ND)])
+            chosen_ND[a:b] = block.vectors_ND[rows[a:b] - block.first_row]
+        return chosen_ND
