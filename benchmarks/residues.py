@@ -101,7 +101,7 @@ def prose_kept(pages: list[Page], texts: Mapping[str, str]) -> dict[str, str]:
     calls: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for page in pages:
-        text = " ".join(texts.get(page.page_id, "").split())
+        text = _ungrouped(" ".join(texts.get(page.page_id, "").split()))
         for line in page.wikitext.split("\n"):
             if line[:1] in ("|", "*", "#", ";", ":", "!", "{", "}", "="):
                 continue
@@ -110,8 +110,14 @@ def prose_kept(pages: list[Page], texts: Mapping[str, str]) -> dict[str, str]:
                 kind = re.sub(r"^lang.*", "lang", name.lower().rstrip(":"))
                 calls[kind] += 1
                 gap = r"\W{1,3}(?:[A-Z]\w+: )?(?:c\. )?(?:as of )?"
-                kept[kind] += bool(re.search(re.escape(word) + gap + re.escape(argument.strip()[:25]), text))
+                shown = _ungrouped(argument.strip())[:25]
+                kept[kind] += bool(re.search(re.escape(word) + gap + re.escape(shown), text))
     return {kind: f"{kept[kind]}/{calls[kind]}" for kind in calls}
+
+
+def _ungrouped(text: str) -> str:
+    """Without thousands separators, which a cleaner may add."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", text)
 
 
 def print_table(head: str, kinds: list[str], columns: Mapping[str, Mapping[str, str]]) -> None:

@@ -48,6 +48,7 @@ USgal U.S.gal usgal ; US gal ; US gallon ; US gallons
 impgal ; imp gal ; imperial gallon ; imperial gallons
 gal ; gal ; gallon ; gallons
 oilbbl bbl ; bbl ; barrel ; barrels
+oilbbl/d bbl/d ; bbl/d ; barrel per day ; barrels per day
 kg ; kg ; kilogram ; kilograms
 g ; g ; gram ; grams
 mg ; mg ; milligram ; milligrams
