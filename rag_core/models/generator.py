@@ -80,7 +80,7 @@ class Generator(nn.Module):
             if self.config.scale_decoder_outputs:
                 hidden = hidden * self.config.d_model**-0.5
             return self.model.lm_head(hidden)
-        return self.model.lm_head(hidden) + self.model.final_logits_bias
+        return nn.functional.linear(hidden, self.model.lm_head.weight, self.model.final_logits_bias[0])
 
     def save(self, directory: str) -> None:
         """Write config, safetensors weights and tokenizer; tied weights are stored once."""

@@ -67,6 +67,7 @@ class TrainConfig:
     patience: int = 0
     save_every: int = 500
     log_every: int = 10
+    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in (

@@ -11,13 +11,23 @@ from rag_core.decoding import DecodingConfig, answer_questions
 from rag_core.models.rag_model import RagModel
 from rag_core.schemas import Question
 from rag_core.training.config import TrainConfig
+from rag_core.training.distributed import Group
 from rag_core.training.retrieval import Retriever
 
 
 def dev_exact_match(
-    model: RagModel, retriever: Retriever | None, dev: Sequence[Question], config: TrainConfig
+    model: RagModel,
+    retriever: Retriever | None,
+    dev: Sequence[Question],
+    config: TrainConfig,
+    group: Group | None = None,
 ) -> float:
-    """Share of dev questions whose greedy answer matches exactly. Leaves the training mode as it was."""
+    """Share of dev questions whose greedy answer matches exactly. Leaves the training mode as it was.
+
+    Every process of a group answers its own questions; none is counted twice.
+    """
+    group = group or Group()
+    total, dev = len(dev), group.share(dev)
     was_training = model.training
     model.eval()
     passages, scores = [], []
@@ -34,5 +44,5 @@ def dev_exact_match(
     decoding = DecodingConfig(max_length=config.max_target_length, allowed_answers=config.labels or None)
     predictions = answer_questions(model, dev, passages, scores, decoding)
     model.train(was_training)
-    right = sum(exact_match(p.prediction or "", q.answers) for p, q in zip(predictions, dev))
-    return right / len(dev)
+    (right,) = group.sum(sum(exact_match(p.prediction or "", q.answers) for p, q in zip(predictions, dev)))
+    return right / total

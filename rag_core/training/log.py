@@ -1,4 +1,4 @@
-"""Progress: lines with an estimate of what is left, and one JSON record per logged step."""
+"""Progress: lines with an estimate of what is left, one JSON record per logged step, TensorBoard if asked."""
 
 from __future__ import annotations
 
@@ -8,12 +8,35 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rag_core import files
+from rag_core.errors import UsageError
+
 
 class Log:
-    """Writes to stderr and, if a path is given, JSON lines to a file (appended: a resumed run goes on)."""
+    """Writes to stderr and, if a path is given, JSON lines to a file."""
 
     def __init__(self, path: Path | None, quiet: bool = False):
         self.path, self.quiet = path, quiet
+        self._board: Any = None
+
+    def start(self, *, resume: bool, tensorboard: bool = False) -> None:
+        """Begin the file anew unless a run goes on; open TensorBoard's events beside it."""
+        if not resume and self.path is not None:
+            self.path.unlink(missing_ok=True)
+        if tensorboard and self.path is not None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise UsageError("--tensorboard needs the package tensorboard") from error
+            self._board = SummaryWriter(str(self.path.parent / "_tensorboard"))
+
+    def cut(self, step: int) -> None:
+        """Drop records of steps after `step`: a resumed run makes those steps again."""
+        if self.path is None or not self.path.exists():
+            return
+        records = [json.loads(line) for line in self.path.read_text().splitlines()]
+        kept = [json.dumps(r) + "\n" for r in records if r.get("step", 0) <= step]
+        files.write_bytes(str(self.path), "".join(kept).encode())
 
     def line(self, text: str) -> None:
         if not self.quiet:
@@ -23,12 +46,17 @@ class Log:
         if self.path is not None:
             with open(self.path, "a") as stream:
                 stream.write(json.dumps({"time": round(time.time(), 3), **values}) + "\n")
+        if self._board is not None:
+            for name, value in values.items():
+                if isinstance(value, float):
+                    self._board.add_scalar(name, value, values["step"])
 
     def step(self, step: int, steps: int, seconds_per_step: float, **values: Any) -> None:
+        """Record a step, and print its loss with the time that is left."""
         left = seconds_per_step * (steps - step)
         self.record(step=step, **values)
         parts = [f"step {step}/{steps}", f"loss {values['loss']:.3f}"]
-        if "distinct_passages" in values:
+        if "prior_entropy" in values:
             parts.append(f"prior entropy {values['prior_entropy']:.2f}")
         parts.append(f"{seconds_per_step:.2f} s/step, {left:.0f} s left")
         self.line(" · ".join(parts))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from rag_core.models.context import ContextBuilder, pad_rows
-from rag_core.models.rag_model import RagModel
+from rag_core.models.rag_model import EncodedContexts, RagModel
 from rag_core.training.retrieval import Retrieved
 
 
@@ -58,3 +58,43 @@ class Batcher:
         room = max(self.max_target_length - len(layout.prefix) - 1, 1)
         self.n_truncated_targets += len(ids) > room
         return layout.row(ids[:room])
+
+
+def window_loss(
+    model: RagModel,
+    contexts: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    labels_BT: torch.Tensor,
+    smoothing: float = 0.0,
+) -> torch.Tensor:
+    """−log p(y|x) of each question [B]; with smoothing ε, (1−ε) of it plus ε of a uniform target's cost.
+
+    The smoothed distribution is the *marginal's* next-token distribution p(y_i | x, y_<i): for
+    RAG-Token the mixture by the prior, for RAG-Sequence the mixture by p(z | x, y_<i). Smoothing each
+    passage's own distribution, as `transformers` does, is another quantity. Ranking never sees it.
+    """
+    if not smoothing:
+        return model.nll(*contexts, labels_BT)
+    encoded = model.encode(*contexts)
+    log_probs_BKTV = full_log_probs(model, encoded, labels_BT)
+    targets_BT = labels_BT[:, 1:]
+    scored_BT = targets_BT != model.target_layout.pad
+    index_BKT1 = targets_BT[:, None, :, None].expand(-1, log_probs_BKTV.shape[1], -1, 1)
+    own_BKT = log_probs_BKTV.gather(3, index_BKT1)[..., 0].masked_fill(~scored_BT[:, None], 0.0)
+    weights_BKT = encoded.prior_BK[:, :, None].expand_as(own_BKT)
+    if model.kind != "token":
+        before_BKT = own_BKT.cumsum(dim=2) - own_BKT  # log p(y_<i | x, z)
+        weights_BKT = torch.log_softmax(weights_BKT + before_BKT, dim=1)
+    next_BTV = torch.logsumexp(weights_BKT[..., None] + log_probs_BKTV, dim=1)
+    nll_BT = -next_BTV.gather(2, targets_BT[:, :, None])[..., 0]
+    loss_BT = (1 - smoothing) * nll_BT - smoothing * next_BTV.mean(dim=2)
+    return loss_BT.masked_fill(~scored_BT, 0.0).sum(dim=1)
+
+
+def full_log_probs(model: RagModel, encoded: EncodedContexts, labels_BT: torch.Tensor) -> torch.Tensor:
+    """log p(· | x, z, y_<i) over the whole vocabulary [B, K, T - 1, V]; zero for absent passages."""
+    inputs_NT = labels_BT[:, :-1][encoded.question_N]
+    hidden_NTD = model.generator.decode(encoded.states_NSD, encoded.mask_NS, inputs_NT)
+    log_probs_NTV = torch.log_softmax(model.generator.project(hidden_NTD).float(), dim=-1)
+    out_BKTV = log_probs_NTV.new_zeros((*encoded.prior_BK.shape, *log_probs_NTV.shape[1:]))
+    out_BKTV[encoded.present_BK] = log_probs_NTV
+    return out_BKTV

@@ -14,6 +14,7 @@ import math
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +24,64 @@ from rag_core.checkpoints.store import MARKER
 from rag_core.datasets import load_questions
 from rag_core.errors import UsageError
 from rag_core.models import ContextFormat, RagModel, load_generator
-from rag_core.run_dir import RunDir, claim, read_manifest, run_input
+from rag_core.run_dir import RunDir, check_output, claim, read_manifest, run_input
 from rag_core.training.config import TrainConfig
+from rag_core.training.distributed import Group
 from rag_core.training.examples import Example, describe, make_examples
 from rag_core.training.log import Log
 from rag_core.training.loop import Progress, train
 from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
+from rag_core.training.state import latest_state
 from rag_core.versions import package_versions
 
 LOGIC_VERSION = 1
 
 
 def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, Any]:
-    """Run a training to its end, or return at once when the same one is finished. Returns the manifest."""
+    """Run a training to its end, or return at once when the same one is finished. Returns the manifest.
+
+    Under `torchrun` the first process claims, logs and writes; all of them train.
+    """
     config.check()
     if not files.is_local(config.output):
         raise UsageError(f"--output {config.output}: train to a local directory and copy it afterwards")
-    claimed = claim(
+    check_output(config.output)
+    group = Group()
+    model = build_model(config)
+    claimed = _claim(config, model, overwrite) if group.is_main else None
+    (finished, *_) = group.gather(claimed.finished if claimed else None)
+    if finished is not None:
+        return finished
+    with claimed.alive() if claimed else nullcontext():
+        return _run(config, model, claimed, group)
+
+
+def _claim(config: TrainConfig, model: RagModel, overwrite: bool) -> RunDir:
+    from rag_core.encoders.text_encoder import weights_digest
+
+    encoder = model.question_encoder
+    return claim(
         config.output,
         "train",
         logic_version=LOGIC_VERSION,
         inputs=_inputs(config),
-        models={"generator": config.generator, "question_encoder": config.question_encoder},
+        models={
+            "generator": weights_digest(model.generator),
+            "question_encoder": encoder.fingerprint if encoder is not None else None,
+        },
         options={k: v for k, v in config.to_json().items() if k != "output"},
         seed=config.seed,
         overwrite=overwrite,
     )
-    if claimed.finished is not None:
-        return claimed.finished
-    with claimed.alive():
-        return _run(config, claimed)
 
 
-def _run(config: TrainConfig, claimed: RunDir) -> dict[str, Any]:
-    output, started = Path(config.output), time.monotonic()
-    files.delete([str(output / MARKER)])
-    files.write_json(str(output / "_config.json"), config.to_json())
-    log = Log(output / "_log.jsonl")
+def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Group) -> dict[str, Any]:
+    output, work, started = Path(config.output), Path(config.output) / "_work", time.monotonic()
+    log = Log(output / "_log.jsonl" if group.is_main else None, quiet=not group.is_main)
+    if group.is_main:
+        files.delete([str(output / MARKER)])
+        files.write_json(str(output / "_config.json"), config.to_json())
+        log.start(resume=latest_state(work / "state") is not None, tensorboard=config.tensorboard)
     loaded = load_questions(config.questions, config.task)
     examples = make_examples(loaded.questions, config.targets, config.labels)
     dev = load_questions(config.dev, config.task).questions if config.dev else []
@@ -70,12 +92,15 @@ def _run(config: TrainConfig, claimed: RunDir) -> dict[str, Any]:
         f"plan: {steps} steps of {config.batch_size} questions "
         f"({steps * config.batch_size / len(examples):.1f} epochs), seed {config.seed}"
     )
-    model = build_model(config)
     retriever = build_retriever(config, model)
-    work = output / "_work"
     progress = train(model, examples, retriever, config, work, steps=steps, dev=dev, log=log)
+    if claimed is None:
+        return {"steps": progress.step, "best_step": progress.best_step, "dev_exact_match": progress.best_em}
     model.eval()
     save_native(model, str(output))
+    if (work / "last").is_dir():
+        shutil.rmtree(output / "_last", ignore_errors=True)
+        (work / "last").rename(output / "_last")
     shutil.rmtree(work, ignore_errors=True)
     return _finish(config, claimed, examples, progress, time.monotonic() - started)
 

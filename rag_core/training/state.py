@@ -14,30 +14,49 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from rag_core.checkpoints.store import replaced_directory
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
+from rag_core.training.distributed import Group
 
 _NAME = re.compile(r"^step-(\d+)$")
 
 
 def save_state(
-    directory: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, values: dict[str, Any]
+    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, group: Group, values: dict[str, Any]
 ) -> None:
-    """Write `directory/step-N` whole or not at all, then drop the older states."""
-    with replaced_directory(str(directory / f"step-{step:08d}")) as attempt:
+    """Write `directory/step-N` whole or not at all, then drop the older states.
+
+    Raises UsageError naming the disk's complaint and the last whole state, which stays.
+    """
+    random_states = group.gather(_rng_states())
+    if group.is_main:
+        name = f"step-{values['step']:08d}"
+        try:
+            _write(str(directory / name), model, optimizer, random_states, values)
+        except (OSError, SafetensorError) as error:
+            whole = latest_state(directory)
+            left = f"the last whole state is {whole}" if whole else "there is no earlier state"
+            raise UsageError(f"{directory / name}: could not be saved ({error}); {left}") from error
+        for old in directory.iterdir():
+            if old.name != name:
+                shutil.rmtree(old, ignore_errors=True)
+    group.wait()
+
+
+def _write(path: str, model, optimizer, random_states, values: dict[str, Any]) -> None:
+    with replaced_directory(path) as attempt:
         save_file(_untied(model), f"{attempt}/weights.safetensors")
         save_file(_optimizer_tensors(optimizer), f"{attempt}/optimizer.safetensors")
-        save_file(_rng_states(), f"{attempt}/rng.safetensors")
+        for rank, states in enumerate(random_states):
+            save_file(states, f"{attempt}/rng-{rank}.safetensors")
         with open(f"{attempt}/state.json", "w") as stream:
-            json.dump({"step": step, **values}, stream)
+            json.dump(values, stream)
             stream.flush()
             os.fsync(stream.fileno())
-    for old in directory.iterdir():
-        if old.name != f"step-{step:08d}":
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def latest_state(directory: Path) -> Path | None:
@@ -52,15 +71,22 @@ def latest_state(directory: Path) -> Path | None:
     return max(found)[1] if found else None
 
 
-def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Restore weights, optimiser and random streams in place; return the rest of the state."""
+def load_state(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, group: Group
+) -> dict[str, Any]:
+    """Restore weights, optimiser and this process's random streams in place; return the rest.
+
+    Raises DataError when the state is another model's, or another number of processes'.
+    """
     weights = load_file(path / "weights.safetensors")
     current = model.state_dict()
     if set(weights) != set(_untied(model)) or any(weights[n].shape != current[n].shape for n in weights):
         raise DataError(f"{path}: the weights are another model's")
     model.load_state_dict(weights, strict=False)
     _restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"), path)
-    _restore_rng(load_file(path / "rng.safetensors"))
+    if len(list(path.glob("rng-*.safetensors"))) != group.world:
+        raise DataError(f"{path}: written by another number of processes than the {group.world} of this run")
+    _restore_rng(load_file(path / f"rng-{group.rank}.safetensors"))
     return json.loads((path / "state.json").read_text())
 
 

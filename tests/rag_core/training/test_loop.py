@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
 from rag_core.training.config import TrainConfig
 from rag_core.training.log import Log
 from rag_core.training.loop import train
-from rag_core.training.loss import Batcher
+from rag_core.training.loss import Batcher, window_loss
 from rag_core.training.state import latest_state
-from tests.reference.tiny_training import training_setup
+from tests.reference.tiny_training import WORDS, training_setup
 
 CONFIG = TrainConfig(
     batch_size=4, n_docs=3, lr=5e-3, question_encoder_lr=1e-2, warmup_steps=2, clip=1.0, max_target_length=4,
@@ -135,3 +135,58 @@ def test_closed_book_learns_by_heart(tmp_path):
     log = tmp_path / "log.jsonl"
     train(model, examples, None, CONFIG, tmp_path, steps=80, log=Log(log, quiet=True))
     assert losses(log)[-1] < 0.2 * losses(log)[0]
+
+
+def test_smoothing_is_of_the_marginal():
+    """Equals (1 − ε)·nll + ε·(cost of a uniform target) under p(y_i | x, y_<i), computed by prefixes."""
+    for kind in ("token", "sequence"):
+        model, examples, retriever = training_setup(kind)
+        model.eval()
+        batcher = Batcher(model, 4)
+        questions = [e.question for e in examples[:2]]
+        labels = torch.tensor([[2, 16, 17, 2], [2, 18, 2, 1]])
+        with torch.no_grad():
+            contexts = batcher.contexts(questions, retriever.retrieve(questions, 3))
+            found = window_loss(model, contexts, labels, 0.1)
+            plain = model.nll(*contexts, labels)
+            uniform = torch.zeros(2)
+            for b, n in ((0, 3), (1, 2)):
+                one = [t[b : b + 1] for t in contexts]
+                for i in range(n):
+                    before = model.nll(*one, labels[b : b + 1, : i + 1])
+                    costs = []
+                    for token in range(len(WORDS)):
+                        row = torch.cat([labels[b, : i + 1], torch.tensor([token])])[None]
+                        if token == 1:  # the padding token is never scored by nll: by the rest of the mass
+                            continue
+                        costs.append(float(model.nll(*one, row) - before))
+                    rest = 1 - sum(np.exp(-c) for c in costs)
+                    uniform[b] += (sum(costs) - np.log(max(rest, 1e-30))) / len(WORDS)
+        torch.testing.assert_close(found, 0.9 * plain + 0.1 * uniform, atol=2e-2, rtol=1e-2)
+        torch.testing.assert_close(window_loss(model, contexts, labels, 0.0), plain)
+
+
+def test_a_full_disk_is_named_and_the_last_state_stays(tmp_path, monkeypatch):
+    from rag_core.training import state
+
+    config = replace(CONFIG, save_every=2)
+    saved = state.save_file
+
+    def failing(tensors, path):
+        if "step-00000004" in str(path) and "optimizer" in str(path):
+            raise OSError(28, "No space left on device")
+        saved(tensors, path)
+
+    monkeypatch.setattr(state, "save_file", failing)
+    with pytest.raises(UsageError, match="No space left on device.*last whole state is .*step-00000002"):
+        run(tmp_path, config)
+    assert [p.name for p in (tmp_path / "state").iterdir()] == ["step-00000002"]
+
+
+def test_a_resumed_log_holds_every_step_once(tmp_path):
+    log = Log(tmp_path / "log.jsonl", quiet=True)
+    for step in range(1, 6):
+        log.record(step=step, loss=1.0)
+    log.cut(3)
+    log.record(step=4, loss=2.0)
+    assert [json.loads(r)["step"] for r in log.path.read_text().splitlines()] == [1, 2, 3, 4]

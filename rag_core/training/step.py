@@ -1,0 +1,114 @@
+"""One optimiser step: gradients of the mean over all examples of the window, whatever its cuts.
+
+A window is cut into micro-batches and over processes; every loss is divided by the window's size
+before it is added, so mean-of-means never happens. Shapes: B questions, K passages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from rag_core.errors import DataError
+from rag_core.models.rag_model import RagModel
+from rag_core.training.config import TrainConfig
+from rag_core.training.distributed import Group
+from rag_core.training.examples import Example
+from rag_core.training.loss import Batcher, window_loss
+from rag_core.training.retrieval import Retrieved, Retriever
+
+
+@dataclass
+class Window:
+    """What one step saw: its loss, gradient norms, and the passages retrieved for it."""
+
+    loss: float
+    norms: dict[str, float]
+    retrieved: list[Retrieved]
+
+
+class Stepper:
+    """Holds what every step needs; `run` makes one."""
+
+    def __init__(
+        self,
+        model: RagModel,
+        optimizer: torch.optim.Optimizer,
+        retriever: Retriever | None,
+        config: TrainConfig,
+        group: Group,
+    ):
+        self.model, self.optimizer, self.retriever = model, optimizer, retriever
+        self.config, self.group = config, group
+        self.batcher = Batcher(model, config.max_target_length, config.labels)
+        # fp16 alone needs its losses scaled; the scale is part of the run's state.
+        self.scaler = torch.amp.GradScaler(model.device.type, enabled=config.precision == "fp16")
+
+    def run(self, picked: Sequence[Example]) -> Window:
+        """Forward, backward and update for one window. Raises DataError where a loss is not finite."""
+        self.optimizer.zero_grad(set_to_none=True)
+        mine = self.group.share(picked)
+        size = self.config.micro_batch_size or max(len(mine), 1)
+        total, seen = 0.0, []
+        for at in range(0, len(mine), size):
+            loss, retrieved = self._micro_batch(mine[at : at + size], len(picked))
+            total += loss
+            seen += [retrieved] if retrieved is not None else []
+        (total,) = self.group.sum(total)
+        self.group.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
+        self.scaler.unscale_(self.optimizer)
+        norms = clip_gradients(self.optimizer, self.config.clip, self.scaler.is_enabled())
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return Window(total, norms, seen)
+
+    def _micro_batch(self, part: Sequence[Example], window: int) -> tuple[float, Retrieved | None]:
+        questions = [e.question for e in part]
+        retrieved = None
+        with self._autocast():
+            if self.retriever is not None:
+                retrieved = self.retriever.retrieve(questions, self.config.n_docs)
+            contexts = self.batcher.contexts(questions, retrieved)
+            labels_BT = self.batcher.labels_BT([e.target for e in part])
+            loss_B = window_loss(self.model, contexts, labels_BT, self.config.label_smoothing)
+        bad = [e.question_id for e, v in zip(part, loss_B.tolist()) if not math.isfinite(v)]
+        if bad:
+            raise DataError(
+                f"loss is not finite for question {bad[0]!r} ({len(bad)} of {len(part)}); "
+                "nothing was saved from this step"
+            )
+        loss = loss_B.sum() / window
+        self.scaler.scale(loss).backward()
+        return float(loss.detach()), retrieved
+
+    def _autocast(self) -> AbstractContextManager:
+        if self.config.precision == "fp32":
+            return nullcontext()
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.config.precision]
+        return torch.autocast(self.model.device.type, dtype=dtype)
+
+
+def clip_gradients(optimizer: torch.optim.Optimizer, clip: float, scaled: bool = False) -> dict[str, float]:
+    """Clip the norm over all parameters; return it, and the one into the question encoder.
+
+    A norm that is not finite raises DataError, except under fp16 (`scaled`), where the scaler skips it.
+    """
+    grads: dict[str, list[torch.Tensor]] = {}
+    for group in optimizer.param_groups:
+        found = [p.grad for p in group["params"] if p.grad is not None]
+        grads.setdefault(group["name"], []).extend(found)
+    norms = {name: nn.utils.get_total_norm(found) for name, found in grads.items() if found}
+    total = torch.stack(list(norms.values())).norm() if norms else torch.zeros(())
+    if not torch.isfinite(total) and not scaled:
+        raise DataError("a gradient is not finite; nothing was saved from this step")
+    if clip > 0 and total > clip:
+        torch._foreach_mul_([g for found in grads.values() for g in found], float(clip / total))
+    out = {"grad_norm": float(total)}
+    if "question_encoder" in norms:
+        out["question_encoder_norm"] = float(norms["question_encoder"])
+    return out
