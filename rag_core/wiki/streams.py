@@ -6,10 +6,12 @@ multistream file is read: one decompressor stops after the first and says nothin
 
 from __future__ import annotations
 
+import atexit
 import bz2
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -99,7 +101,7 @@ def _on_all_cores(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """
     n_yielded = 0
     try:
-        with rapidgzip.IndexedBzip2File(path, parallelization=_n_cores()) as stream:
+        with _closed_at_exit(rapidgzip.IndexedBzip2File(path, parallelization=_n_cores())) as stream:
             while chunk := stream.read(CHUNK_BYTES):
                 yield chunk
                 n_yielded += len(chunk)
@@ -112,6 +114,21 @@ def _on_all_cores(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk[n_yielded:]
         n_yielded = max(0, n_yielded - len(chunk))
+
+
+@contextmanager
+def _closed_at_exit(stream: Any) -> Iterator[Any]:
+    """Close the stream with the block, or when the interpreter ends while the block is still waiting.
+
+    rapidgzip's threads abort a process that ends with one of its files open, as it does when somebody
+    takes a few pages and leaves the iterator lying about.
+    """
+    atexit.register(stream.close)
+    try:
+        yield stream
+    finally:
+        atexit.unregister(stream.close)
+        stream.close()
 
 
 def _n_cores() -> int:

@@ -4,6 +4,8 @@ import bz2
 import gzip
 import io
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -260,3 +262,10 @@ class TestMultistream:
         ]
         assert by_range == list(read_pages(path))
         assert len(by_range) == 2004
+
+
+def test_an_abandoned_iterator_does_not_abort_the_process(shared_data):
+    source = next((shared_data / "wikipedia").glob("enwiki-latest-pages-articles1*.bz2"))
+    program = "import sys; from rag_core.wiki import read_pages; pages = read_pages(sys.argv[1]); next(pages)"
+    done = subprocess.run([sys.executable, "-c", program, source], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
