@@ -31,6 +31,7 @@ def save_native(model: RagModel, directory: str) -> None:
             "n_docs": model.n_docs,
             "target_layout": model.target_layout.to_json(),
             "context_format": asdict(model.context_format),
+            "labels": list(model.labels),
             "has_question_encoder": model.question_encoder is not None,
             "info": model.info,
         },
@@ -55,6 +56,7 @@ def load_native(directory: str, kind: str | None = None) -> RagModel:
         kind=kind,
         n_docs=meta["n_docs"],
         context_format=ContextFormat(**meta["context_format"]),
+        labels=tuple(meta["labels"]),
         info=meta["info"],
     ).eval()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from rag_core.decoding.config import DecodingConfig
 from rag_core.decoding.hypothesis import Hypothesis, Prediction
+from rag_core.decoding.labels import label_tokens
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.rag_model import RagModel
 from rag_core.schemas import Passage, Question
@@ -27,7 +29,8 @@ def answer_questions(
     """Predictions in the questions' order. Questions may have any number of passages, none included.
 
     A question without passages gets status `no_passages` (closed-book models need none and ignore
-    passages). Give the same `builder` to every call: it keeps the passages' tokens.
+    passages). A checkpoint that was trained on labels answers with one of them. Give the same
+    `builder` to every call: it keeps the passages' tokens.
     """
     if not len(questions) == len(passages_per_question) == len(doc_scores):
         raise ValueError(
@@ -52,12 +55,14 @@ def answer_questions(
             work.append((i, builder.build(passages, question.question)))
         else:
             predictions[i] = Prediction(question.question_id, "no_passages")
+    if config.allowed_answers is None and model.labels:
+        config = replace(config, allowed_answers=model.labels, decoding=None)
     for batch in _batches(work):
         scores = [[0.0] if closed else doc_scores[i] for i, _ in batch]
         hypotheses = model.decode(*_tensors(batch, scores, model), config)
         for (i, _), found, prior in zip(batch, hypotheses, scores):
             passages = [] if closed else passages_per_question[i]
-            predictions[i] = _prediction(model, questions[i], passages, prior, found)
+            predictions[i] = _prediction(model, questions[i], passages, prior, found, config)
     return predictions  # type: ignore[return-value]
 
 
@@ -98,8 +103,16 @@ def _prediction(
     passages: Sequence[Passage],
     scores: Sequence[float],
     found: list[Hypothesis],
+    config: DecodingConfig,
 ) -> Prediction:
     tokenizer, layout = model.generator.tokenizer, model.target_layout
+    labels = config.allowed_answers or ()
+    label_of = dict(zip(label_tokens(labels, tokenizer), labels))
+
+    def text(hypothesis: Hypothesis) -> str:
+        label = label_of.get(hypothesis.token_ids[-1])
+        return label if isinstance(label, str) else tokenizer.decode(layout.text_ids(hypothesis.token_ids))
+
     best = found[0]
     prior = torch.log_softmax(torch.tensor(scores, dtype=torch.float32), dim=0).exp()
     posterior, per_token = best.doc_posterior[..., : len(passages)], None
@@ -112,9 +125,9 @@ def _prediction(
     return Prediction(
         question_id=question.question_id,
         status="ok",
-        prediction=tokenizer.decode(text_ids),
+        prediction=text(best),
         log_prob=best.log_prob,
-        candidates=tuple((tokenizer.decode(layout.text_ids(h.token_ids)), h.log_prob) for h in found),
+        candidates=tuple((text(h), h.log_prob) for h in found),
         passage_ids=tuple(p.passage_id for p in passages),
         doc_prior=tuple(prior.tolist()) if passages else (),
         doc_posterior=tuple(posterior.tolist()) if passages else (),

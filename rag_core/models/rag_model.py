@@ -44,7 +44,8 @@ class EncodedContexts:
 class RagModel(nn.Module):
     """RAG-Sequence, RAG-Token, or the bare generator (`closed_book`, one context and no retrieval).
 
-    `question_encoder` may be absent: BM25 retrieval and closed-book generation need none.
+    `question_encoder` may be absent: BM25 retrieval and closed-book generation need none. `labels`:
+    the answers of a classification task, for which exactly one token is scored.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class RagModel(nn.Module):
         kind: str = "sequence",
         n_docs: int = 5,
         context_format: ContextFormat | None = None,
+        labels: tuple[str, ...] = (),
         info: Mapping[str, Any] | None = None,
     ):
         super().__init__()
@@ -69,6 +71,7 @@ class RagModel(nn.Module):
         self.context_format = context_format or ContextFormat(
             max_length=min(300, generator.max_positions or 300)
         )
+        self.labels = tuple(labels)
         self.info = dict(info or {})
 
     @property

@@ -12,7 +12,8 @@ from rag_core import files
 from rag_core.errors import UsageError
 
 PRESETS = Path(__file__).parents[1] / "presets"
-SCHEDULES = ("linear", "constant", "polynomial")
+SCHEDULES = ("linear", "constant")
+TARGETS = ("first", "each", "found", "regex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,9 @@ class TrainConfig:
 
     batch_size counts questions per step over all processes; micro_batch_size how many of them go
     through the model at once (0: all). Learning rates: `lr` for the generator, `question_encoder_lr`
-    for the question encoder (None: the same). targets: one training pair per answer ("each") or the
-    first answer only. A `steps` of 0 means `epochs` decides.
+    for the question encoder (None: the same). targets: see `rag_core.training.targets`; "found" and
+    "regex" look into the passages of `answers_from`, a run of beam_jobs.retrieve. labels: the answers
+    of a classification task; one token of each is trained. A `steps` of 0 means `epochs` decides.
     """
 
     task: str = "custom"
@@ -46,6 +48,7 @@ class TrainConfig:
     n_docs: int = 5
     seed: int = 0
     targets: str = "first"
+    answers_from: str | None = None
     max_context_length: int = 300
     max_target_length: int = 64
     labels: tuple[str, ...] = ()
@@ -75,7 +78,7 @@ class TrainConfig:
             ("retriever", ("dense", "bm25")),
             ("schedule", SCHEDULES),
             ("precision", ("fp32", "bf16", "fp16")),
-            ("targets", ("each", "first")),
+            ("targets", TARGETS),
         ):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} {getattr(self, name)!r}; right: {', '.join(allowed)}")
@@ -92,6 +95,8 @@ class TrainConfig:
             raise UsageError("--questions FILE is needed")
         if self.steps < 1 and self.epochs <= 0:
             raise UsageError("no training step to make: give --steps or --epochs")
+        if self.targets in ("found", "regex") and not (self.answers_from and self.passages):
+            raise UsageError(f"targets {self.targets!r} need --answers-from RETRIEVED_DIR and --passages DIR")
         if self.closed_book:
             return
         if self.passages is None:

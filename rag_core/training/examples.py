@@ -1,4 +1,4 @@
-"""Training pairs and their order.
+"""Training pairs in their order.
 
 The order is a function of (seed, epoch) alone, drawn anew for every epoch, and batches are slices of
 the endless stream of epochs: a restart at any step sees what an undisturbed run would have seen, and
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_core.datasets import LoadedQuestions
-from rag_core.errors import DataError
-from rag_core.schemas import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +23,6 @@ class Example:
     question_id: str
     question: str
     target: str
-
-
-def make_examples(questions: Sequence[Question], targets: str, labels: Sequence[str] = ()) -> list[Example]:
-    """Pairs by the task's rule: one per answer ("each", NQ and WebQuestions) or the first answer only.
-
-    Answers that are empty or white space make no pair. With `labels`, a target must be one of them.
-    Raises ValueError when nothing is left.
-    """
-    examples = []
-    for question in questions:
-        answers = [a for a in dict.fromkeys(question.answers) if a.strip()]
-        for answer in answers if targets == "each" else answers[:1]:
-            if labels and answer not in labels:
-                raise DataError(
-                    f"question {question.question_id!r}: answer {answer!r} is no label of {labels}"
-                )
-            examples.append(Example(question.question_id, question.question, answer))
-    if not examples:
-        raise DataError(f"no training pair in {len(questions)} questions: every answer is empty")
-    return examples
 
 
 def describe(loaded: LoadedQuestions, examples: Sequence[Example]) -> str:

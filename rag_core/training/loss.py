@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
+from rag_core.decoding.labels import label_tokens
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.rag_model import EncodedContexts, RagModel
 from rag_core.training.retrieval import Retrieved
@@ -21,7 +22,7 @@ class Batcher:
         self.model = model
         self.builder = ContextBuilder(model.generator.tokenizer, model.context_format)
         self.max_target_length = max_target_length
-        self.labels = bool(labels)
+        self.labels = dict(zip(labels, label_tokens(tuple(labels), model.generator.tokenizer)))
         self.n_truncated_targets = 0
         self._rows: dict[str, list[int]] = {}
 
@@ -54,7 +55,7 @@ class Batcher:
         layout, tokenizer = self.model.target_layout, self.model.generator.tokenizer
         (ids,) = tokenizer.encode([target.strip()])
         if self.labels:
-            return layout.row(ids[:1], label=True)
+            return layout.row([self.labels[target]], label=True)
         room = max(self.max_target_length - len(layout.prefix) - 1, 1)
         self.n_truncated_targets += len(ids) > room
         return layout.row(ids[:room])

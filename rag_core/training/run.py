@@ -27,11 +27,12 @@ from rag_core.models import ContextFormat, RagModel, load_generator
 from rag_core.run_dir import RunDir, check_output, claim, read_manifest, run_input
 from rag_core.training.config import TrainConfig
 from rag_core.training.distributed import Group
-from rag_core.training.examples import Example, describe, make_examples
+from rag_core.training.examples import Example, describe
 from rag_core.training.log import Log
 from rag_core.training.loop import Progress, train
 from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
 from rag_core.training.state import latest_state
+from rag_core.training.targets import training_pairs
 from rag_core.versions import package_versions
 
 LOGIC_VERSION = 1
@@ -83,7 +84,7 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
         files.write_json(str(output / "_config.json"), config.to_json())
         log.start(resume=latest_state(work / "state") is not None, tensorboard=config.tensorboard)
     loaded = load_questions(config.questions, config.task)
-    examples = make_examples(loaded.questions, config.targets, config.labels)
+    examples = training_pairs(loaded.questions, config)
     dev = load_questions(config.dev, config.task).questions if config.dev else []
     dev = dev[: config.dev_limit] if config.dev_limit else dev
     steps = plan_steps(config, len(examples))
@@ -132,6 +133,7 @@ def build_model(config: TrainConfig) -> RagModel:
         kind="closed_book" if config.closed_book else config.kind,
         n_docs=config.n_docs,
         context_format=ContextFormat(max_length=length),
+        labels=config.labels,
         info={"task": config.task, "retriever": config.retriever},
     )
 
@@ -177,8 +179,11 @@ def _inputs(config: TrainConfig) -> dict[str, Any]:
     for name in ("questions", "dev"):
         if (url := getattr(config, name)) is not None:
             inputs[name] = hashlib.sha256(files.read_bytes(url)).hexdigest()
-    for name in ("embeddings", "index", "passages"):
-        if not config.closed_book and (url := getattr(config, name)) is not None:
+    for name in ("embeddings", "index", "passages", "answers_from"):
+        if (
+            not (config.closed_book and name in ("embeddings", "index"))
+            and (url := getattr(config, name)) is not None
+        ):
             manifest = read_manifest(url)
             inputs[name] = run_input(manifest) if "content_digest" in manifest else manifest["fingerprint"]
     return inputs

@@ -1,17 +1,21 @@
 """Order, pairs, configs, the collapse monitor: the parts of training that need no model."""
 
+import tomllib
 from collections import Counter
 
 import pytest
 import torch
 
+from rag_core import DecodingConfig
 from rag_core.errors import DataError, UsageError
+from rag_core.models.target_layout import TargetLayout
 from rag_core.schemas import Question
-from rag_core.training.config import TrainConfig, load_preset, resolve
-from rag_core.training.examples import batch_indices, make_examples
+from rag_core.training.config import PRESETS, TrainConfig, load_preset, resolve
+from rag_core.training.examples import batch_indices
 from rag_core.training.monitor import CollapseMonitor
 from rag_core.training.optimizer import learning_rate_factor
 from rag_core.training.run import plan_steps
+from rag_core.training.targets import expand_regex, make_examples, regex_targets
 
 
 @pytest.mark.parametrize("n, batch", [(64, 4), (10, 4), (3, 8), (7, 7)])
@@ -94,3 +98,33 @@ def test_collapse_is_named_once_and_only_when_it_is_one():
 def test_counter_of_ids_matches_the_plan():
     seen = Counter(i for step in range(8) for i in batch_indices(16, 4, 0, step))
     assert set(seen.values()) == {2}
+
+
+def test_triviaqa_keeps_the_answers_its_passages_hold():
+    questions = [Question("a", "who?", ("Ada Lovelace", "A. Lovelace")), Question("b", "who?", ("Bea",))]
+    texts = {"a": ["the countess ada LOVELACE wrote"], "b": ["nothing"]}
+    examples = make_examples(questions, "found", texts_of=texts.__getitem__)
+    assert [(e.question_id, e.target) for e in examples] == [("a", "Ada Lovelace")]
+
+
+def test_curatedtrec_takes_the_most_frequent_match_else_what_the_pattern_can_be():
+    texts = ["In 1847 and in 1848, said he", "since 1848"]
+    assert regex_targets(["18(47|48)"], texts) == ["1848"]
+    assert regex_targets(["Long\\s?Island|NY"], texts) == ["Long Island", "LongIsland", "NY"]
+    assert expand_regex("(Bill|William) .*Gates") == ["Bill  Gates", "William  Gates"]
+    assert expand_regex("(unclosed") == []
+    assert len(expand_regex("(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)")) == 32
+
+
+def test_every_preset_is_a_config_and_shows_its_launch_command():
+    for path in sorted(PRESETS.glob("*.toml")):
+        config = resolve([{"preset": path.stem}])
+        header = path.read_text().split("[train]")[0]
+        assert f"--preset {path.stem}" in header and "Needs:" in header
+        generate = tomllib.loads(path.read_text())["generate"]
+        options = {k: v for k, v in generate.items() if k not in ("kind", "n_docs")}
+        DecodingConfig.from_dict(options).resolved(
+            generate.get("kind", config.kind), TargetLayout(start=2, bos=None, eos=2, pad=1)
+        )
+    assert resolve([{"preset": "nq"}]).targets == "each"
+    assert len(resolve([{"preset": "fever3"}]).labels) == 3
