@@ -1,8 +1,8 @@
-"""Second pass: template calls `{{…}}` are rendered or dropped, tables `{|…|}` are dropped.
+"""Template calls `{{…}}` are rendered or dropped, tables `{|…|}` are dropped.
 
 Brackets are matched once for the whole page, with a stack. Everything after that jumps from an
 opening to its end, so that no text is looked at twice on one level. What a template shows is asked
-from `templates.find_renderer`; a renderer sees arguments that are expanded only when it wants them.
+from `templates.find_template`; a renderer sees arguments that are expanded only when it wants them.
 """
 
 from __future__ import annotations

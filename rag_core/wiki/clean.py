@@ -3,11 +3,12 @@
 Passes over the page, each linear in its size whatever it holds, none of which sees what an earlier
 one removed:
 
-1. `tags`: comments, `<nowiki>`, references, HTML
-2. `calls`: templates and tables
-3. `links`: links, files, categories
-4. `lines`: headings, lists, bold and italic
-5. `entities`, `tidy`: character references, decoded once; traces of what went
+1. `tags`: comments, `<nowiki>`, references, formulas, HTML
+2. `variants`: one spelling, in languages written in several scripts
+3. `calls`: templates and tables
+4. `links`: links, files, categories
+5. `lines`: headings, lists, behaviour switches, bold and italic
+6. `entities`, `tidy`: character references, decoded once; traces of what went
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fourth pass, line by line: headings, lists, bold and italic, behaviour switches, tidying."""
+"""Line by line: headings, lists, bold and italic, behaviour switches, tidying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Third pass: `[[links]]` give their label, files and categories go, `[http://… label]` gives the label."""
+"""`[[links]]` give their label, files and categories go, `[http://… label]` gives the label."""
 
 from __future__ import annotations
 

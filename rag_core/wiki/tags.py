@@ -1,4 +1,4 @@
-"""First pass: comments, `<nowiki>`, extension tags and HTML.
+"""Comments, `<nowiki>`, extension tags and HTML.
 
 One walk from `<` to `<`. What hides its content from the rest of wikitext must go first: a `{{` in a
 comment opens nothing. Linear: the next closing tag of each name is looked up once and remembered.
@@ -17,6 +17,8 @@ _TAG = re.compile(
     r"|(/?)([a-zA-Z][a-zA-Z0-9]*+)([^<>]*+)>)"
 )
 
+# What a reference never holds: another one, or a blank line. Then its end is another one's.
+_NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
 
@@ -24,11 +26,12 @@ _CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
 _DROPPED = frozenset(
     "ref references gallery syntaxhighlight source score timeline hiero imagemap inputbox templatedata "
     "templatestyles graph mapframe maplink categorytree dynamicpagelist rss includeonly indicator "
-    "languages listing quiz section style script mapsources ol-map choose charinsert".split()
+    "languages listing quiz section style script mapsources choose charinsert".split()
 )
 # Their content is shown as it stands, without being parsed.
 _VERBATIM = frozenset(("nowiki", "pre"))
 _FORMULA = frozenset(("math", "chem", "ce"))
+_ENCLOSING = _DROPPED | _VERBATIM | _FORMULA
 # Separate the words on their two sides.
 _SPACE = frozenset(("br", "hr"))
 _BLOCK = frozenset(
@@ -38,9 +41,9 @@ _BLOCK = frozenset(
 _INLINE = frozenset(
     "a abbr b bdi bdo big blink cite code data del dfn em font i ins kbd label langconvert link mark meta "
     "noinclude nobr onlyinclude q rb rbc rp rt rtc ruby s samp small span strike strong sub sup tt time u "
-    "var wbr img noindex section translate tvar includeonly nowiki pre math chem ce ref phonos".split()
+    "var wbr img translate tvar phonos".split()
 )
-_KNOWN = _DROPPED | _VERBATIM | _FORMULA | _SPACE | _BLOCK | _INLINE | {"li"}
+_KNOWN = _ENCLOSING | _SPACE | _BLOCK | _INLINE | {"li"}
 
 # Wikitext's own characters as entities: the later passes see text, the last one gives it back.
 _ESCAPES = {ord(c): f"&#{ord(c)};" for c in "[]{}|'=*:;_<>~-/!"} | {ord("#"): "&#35;"}
@@ -48,7 +51,10 @@ _ESCAPES = {ord(c): f"&#{ord(c)};" for c in "[]{}|'=*:;_<>~-/!"} | {ord("#"): "&
 
 def escape_markup(text: str) -> str:
     """Text that no later pass takes for markup; entities in it stay entities."""
-    return text.translate(_ESCAPES) if "&" not in text else re.sub(r"&#?\w+;|[^&]+|&", _escape_part, text)
+    return _ENTITY_OR_TEXT.sub(_escape_part, text)
+
+
+_ENTITY_OR_TEXT = re.compile(r"&#?\w++;|[^&]++|&")
 
 
 def _escape_part(match: re.Match[str]) -> str:
@@ -63,7 +69,12 @@ def strip_tags(text: str) -> str:
     return _TagStripper(text).run()
 
 
+_NOT_LOOKED_UP: object = object()
+
+
 class _TagStripper:
+    """One page; what was looked up in it once is kept, so that no text is searched twice."""
+
     def __init__(self, text: str):
         self._text = text
         self._out: list[str] = []
@@ -93,7 +104,7 @@ class _TagStripper:
                     out.append(escape_markup(match.group()))
                 position = end
             elif slash or attributes.endswith("/"):
-                out.append(_replacement(name, bool(slash)))
+                out.append(_replacement(name, closing=bool(slash)))
                 position = end
             else:
                 position = self._element(name, end)
@@ -104,21 +115,18 @@ class _TagStripper:
         """Handle an opening tag; returns where to go on."""
         if name == "table":
             return self._table_ends().get(content_start, content_start)
-        if name in _DROPPED or name in _VERBATIM or name in _FORMULA:
-            close = self._close(name, content_start)
-            if close is None:
-                return content_start
+        if name not in _ENCLOSING:
+            self._out.append(_replacement(name, closing=False))
+            return content_start
+        close = self._close(name, content_start)
+        if close is None:
+            return content_start
+        if name == "ref" and (other := _NOT_IN_REF.search(self._text, content_start, close.start())):
+            return other.start()
+        if name not in _DROPPED:
             content = self._text[content_start : close.start()]
-            if name in _DROPPED:
-                if name == "ref" and (nested := _NOT_IN_REF.search(content)):
-                    return content_start + nested.start()
-            elif name in _VERBATIM:
-                self._out.append(escape_markup(content))
-            else:
-                self._out.append(escape_markup(formula_text(content)))
-            return close.end()
-        self._out.append(_replacement(name, False))
-        return content_start
+            self._out.append(escape_markup(content if name in _VERBATIM else formula_text(content)))
+        return close.end()
 
     def _closed_names(self) -> set[str]:
         """All names with a closing tag somewhere: an unknown `<name>` without one is text (`List<T>`)."""
@@ -139,16 +147,11 @@ class _TagStripper:
         return self._tables
 
     def _close(self, name: str, position: int) -> re.Match[str] | None:
-        known = self._next_close.get(name, _UNKNOWN)
-        if known is _UNKNOWN or (known is not None and known.start() < position):
+        known = self._next_close.get(name, _NOT_LOOKED_UP)
+        if known is _NOT_LOOKED_UP or (known is not None and known.start() < position):
             known = re.compile(rf"</{name}\b[^<>]*+>", re.IGNORECASE).search(self._text, position)
             self._next_close[name] = known
         return known
-
-
-_UNKNOWN: object = object()
-# What a reference never holds: another one, or a blank line. Then its end is another one's.
-_NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
 
 
 def _replacement(name: str, closing: bool) -> str:

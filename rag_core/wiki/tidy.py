@@ -1,4 +1,4 @@
-"""Last pass: what the dropped parts leave behind. `( ; )`, doubled spaces, a space before a comma.
+"""What the dropped parts leave behind. `( ; )`, doubled spaces, a space before a comma.
 
 Each repair is guarded by a cheap test, of the page and then of the line: few lines need any.
 """

@@ -42,7 +42,7 @@ def _switch(arguments: Arguments) -> str:
     for i, (name, value) in enumerate(cases):
         case = value() if name is None else name
         if name is None and i == len(cases) - 1:
-            return value() if not matched else case
+            return case
         matched = matched or _equal(case, wanted)
         is_default = is_default or case == "#default"
         if name is not None:

@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_core.wiki import clean_wikitext, read_pages
+from rag_core.wiki.templates.english import ENGLISH
+from rag_core.wiki.templates.functions import FUNCTIONS
+from rag_core.wiki.templates.others import BY_LANGUAGE
 
 MAX_SECONDS = 2.0
 UNITS = [
@@ -36,9 +39,13 @@ def test_a_repeated_unit_is_soon_done(unit, around):
     assert seconds(before + unit * (30_000 // len(unit)) + after + " end.") < MAX_SECONDS
 
 
-@pytest.mark.parametrize("unit", ["{{a|", "{{lang|fr|", "[[a|", "<ref>", "\n{|", "{{!}}", "''a''' "])
+@pytest.mark.parametrize(
+    "unit", ["{{a|", "{{lang|fr|", "[[a|", "<ref>", "<nowiki>", "\n{|", "{{!}}", "''a''' "]
+)
 def test_time_is_linear_in_length(unit):
-    short, long = (min(seconds(unit * (n // len(unit))) for _ in range(2)) for n in (25_000, 200_000))
+    short, long = (
+        min(seconds(unit * (n // len(unit)) + "</ref></nowiki>") for _ in range(2)) for n in (25_000, 200_000)
+    )
     assert long < 24 * max(short, 0.005)  # 8 for linear, 64 for quadratic
 
 
@@ -89,3 +96,13 @@ def test_mutated_real_pages(shared_data, data):
         inserted = data.draw(st.sampled_from(PIECES)) * data.draw(st.sampled_from([0, 1, 1, 1, 50]))
         text = text[:at] + inserted + text[at + length :]
     assert seconds(text, "en") < MAX_SECONDS
+
+
+def test_no_renderer_expands_an_argument_twice():
+    """Twice on each of 38 levels would be 2^38 times."""
+    calls = [f"{{{{{name}" for tables in (ENGLISH, *BY_LANGUAGE.values()) for name in tables]
+    calls += [f"{{{{{name}:" for name in FUNCTIONS]
+    for call in calls:
+        for before in ("", "|", "|x|", "|x|y|", "|x|y|z|", "|x|y|z|u|", "|x=", "|text=", "|1="):
+            nested = (call + before) * 38 + "core" + "}}" * 38
+            assert seconds(nested, "fr") < MAX_SECONDS, call + before

@@ -4,22 +4,9 @@ import re
 
 import pytest
 
+from benchmarks.residues import RESIDUES
 from rag_core.wiki import read_articles
 
-RESIDUES = {
-    "template": r"\{\{|\}\}",
-    "link": r"\[\[|\]\]|\[https?:",
-    "table": r"\{\||\|\}|^[|!]",
-    "tag": r"</?(?:ref|br|small|span|div|sub|sup|nowiki|gallery|math|i|b)\b[^<>]*>",
-    "image option": r"\bthumb\||\d+px\b\|?|\|left\||\|right\|",
-    "bold or italic": r"''",
-    "heading or list": r"^(?:==|[*#;:])",
-    "switch": r"__[A-Z]+__",
-    "entity": r"&(?:nbsp|ndash|mdash|amp|lt|gt|quot|#\d+);",
-    "empty brackets": r"\([ ,;:]*\)|\( *[;,]|[;,] *\)",
-    "placeholder": r"\b(?:codice|formula)_\d",
-    "category or language link": r"^(?:Category|File|Image|[a-z]{2}):",
-}
 # Text that only looks like markup, because the article is about such characters.
 ABOUT_MARKUP = {"HTML", "ASCII"}
 
