@@ -7,7 +7,7 @@ import re
 from rag_core.wiki.quotes import strip_quotes
 
 _SWITCH = re.compile(r"__(\w{2,50}?)__")
-_LOWER_SWITCHES = frozenset(
+_ANY_CASE_SWITCHES = frozenset(
     "notoc forcetoc toc noeditsection nogallery newsectionlink nonewsectionlink".split()
 )
 _LIST_MARK = re.compile(r"[*#;: \t]+")
@@ -44,4 +44,4 @@ _SPECIAL = frozenset("=*#;:|{-")
 
 def _switch(match: re.Match[str]) -> str:
     word = match[1]
-    return "" if word.upper() == word or word in _LOWER_SWITCHES else match.group()
+    return "" if word.upper() == word or word.lower() in _ANY_CASE_SWITCHES else match.group()

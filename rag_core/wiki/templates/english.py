@@ -68,7 +68,7 @@ SIGNS = {
     "'s | 's-": literal("'s"),
     "\" ' | \"'": literal("\"'"),
     "' \"": literal("'\""),
-    "!": literal("&#124;"),
+    "!": literal("|"),  # after the calls are read it is a pipe like any other
     "!! | (! | !) | !- | ! !": drop,
     "yes | no | n/a | na | tbd | tba | tick | cross | check mark | won | nom | pending | "
     "partial | unknown | dagger | increase | decrease | steady | profit | loss | up | down | "

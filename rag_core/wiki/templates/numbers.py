@@ -13,7 +13,7 @@ _SEPARATORS = {
         ("fr", "ru", "uk", "pl", "sv", "cs", "fi", "no", "nb", "hu", "bg", "sk", "be"), (" ", ",")
     ),
 }
-_NUMBER = re.compile(r"(?<![\d.,])\d{4,30}(?![\d,])")
+_NUMBER = re.compile(r"(?<![\d.,])\d{4,30}(?!\d)")
 
 
 def group_digits(text: str, lang: str) -> str:

@@ -17,7 +17,8 @@ GERMAN = {
     "höhe | höhe zelle | pegel": wrapped("", 1, " m"),
     "zahl | formatnum | fn-zahl": renderers.grouped,
     "bruch": renderers.fraction,
-    "sortkey | farbe | sortdate | sortkeyname": shown(2, 1),
+    "sortkey | farbe | sortdate": shown(2, 1),
+    "sortkeyname": joined(" ", 1, 2),
     "kapitälchen | polytonisch | arab | arf | hebr | unicode | s | nowrap | hebräisch | fremd | "
     "textgröße": shown(1),
     "lautschrift": wrapped("[", 1, "]"),
@@ -33,7 +34,7 @@ GERMAN = {
 
 FRENCH = {
     "unité | unite | unité/2 | unit | unités | nombre | nb | nobr unité | mesure": quantity,
-    "date | date- | date rép | date républicaine": day_first,
+    "date | date-": day_first,
     "date de naissance | date de décès | date de naissance- | date de décès- | naissance | décès": day_first,
     "s | siècle | s- | s2 | siecle": renderers.french_century(""),
     "-s | -s- | av jc s": renderers.french_century(" av. J.-C."),
@@ -67,8 +68,8 @@ FRENCH = {
     "nos | numéros": wrapped("nos ", 1),
     "p. | page": wrapped("p. ", 1),
     "vol. | volume": wrapped("vol. ", 1),
-    "av. j.-c. | avjc | av jc": wrapped("", 1, " av. J.-C."),
-    "apr. j.-c. | apjc | apr jc": wrapped("", 1, " apr. J.-C."),
+    "av. j.-c. | avjc | av jc": renderers.with_suffix("av. J.-C."),
+    "apr. j.-c. | apjc | apr jc": renderers.with_suffix("apr. J.-C."),
     "incise": wrapped("– ", 1, " –"),
     "tiret | tiret insécable | –": literal(" – "),
     "heure": joined(" h ", 1, 2),
@@ -83,6 +84,7 @@ FRENCH = {
     "ste": wrapped("Ste ", 1),
     "api | phon": wrapped("[", 1, "]"),
     "euro | euros": wrapped("", 1, " €"),
+    "pourcentage | %": wrapped("", 1, " %"),
     "formatnum": renderers.grouped,
     "conversion": convert,
 }
@@ -92,10 +94,11 @@ SPANISH = {
     "fecha | fecha de inicio | fecha de nacimiento | fecha de fallecimiento": day_first,
     "convertir": convert,
     "siglo | siglos | s": renderers.romance_century("siglo "),
-    "cita | cita destacada | cita2 | caja de cita en línea": renderers.block_quote,
+    "cita destacada | cita2 | caja de cita en línea": renderers.block_quote,
+    "cita": wrapped("«", 1, "»"),
     "versalita | versalitas | sc": shown(1),
     "afi": wrapped("[", 1, "]"),
-    "esd": literal(" "),
+    "esd": shown(1),
     "enlace-pasivo | enlace pasivo | ill | enlace interlingüístico": shown("lt", 1),
     "nihongo | japonés": east_asian.nihongo,
     "formatnum | formato número": renderers.grouped,
@@ -240,12 +243,15 @@ BY_LANGUAGE: dict[str, dict[str, Renderer]] = {
     "zh": table(CHINESE),
 }
 
+_FRENCH_ORDINAL = re.compile(r"(\d+|[ivxlc]+)(e|er|ers|re|es)")
 _FRENCH_CENTURY = re.compile(r"([ivxlc]+)(e|er) siècle(?: (av\. j\.-c\.))?")
 
 
 def name_template(name: str, lang: str) -> Renderer | None:
-    """A template that shows its own name: French {{XXe siècle}}."""
+    """A template that shows its own name: French {{XXe siècle}}, {{2e}}."""
     if lang == "fr" and (match := _FRENCH_CENTURY.fullmatch(name)):
         era = " av. J.-C." if match[3] else ""
         return literal(f"{match[1].upper()}{match[2]} siècle{era}")
+    if lang == "fr" and (match := _FRENCH_ORDINAL.fullmatch(name)):
+        return literal(match[1].upper() + match[2])
     return None

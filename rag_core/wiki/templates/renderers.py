@@ -254,6 +254,11 @@ def plural(arguments: Arguments) -> str:
     return f"{n} {one if n == '1' else many}"
 
 
+def with_suffix(suffix: str) -> Renderer:
+    """{{av JC|44}} → "44 av. J.-C.", and the words alone without a number."""
+    return lambda arguments: f"{arguments[1]} {suffix}".strip()
+
+
 def french_century(era: str) -> Renderer:
     """{{s|XIX|e}} → "XIXe siècle"; {{-s|II|e}} → "IIe siècle av. J.-C."."""
 
@@ -286,8 +291,10 @@ def romance_century(word: str) -> Renderer:
 def italian_quantity(arguments: Arguments) -> str:
     """{{M|5|-|km}} and {{M|5|u=km}} → "5 km"."""
     number = group_digits(arguments[1], arguments.lang)
-    unit = arguments.first("u", "ul") or "".join(arguments.unnamed(3))
-    error = arguments[2].strip("-")
+    error, *units = [*(value for value in arguments.unnamed(2) if value != "-"), ""]
+    if not error[:1].isdigit():
+        error, units = "", [error, *units]
+    unit = arguments.first("u", "ul") or "".join(units)
     return " ".join(filter(None, (number, f"± {error}" if error else "", unit)))
 
 

@@ -27,7 +27,7 @@ family tree, ahnentafel, chess diagram, goban, timeline, track listing, tracklis
 _NAMES = """
 r, ref, rp, note, notes, cn, fact, when, who, whom, which, where, why, how, says who, isbn, issn, oclc,
 doi, pmid, pmc, arxiv, bibcode, jstor, lccn, hdl, asin, video, sources, icon, ambox, article, box, long,
-lead, top, end, bots, nobots, pagename, fullpagename, basepagename, subpagename, namespace, sitename,
+lead, top, end, bots, nobots, fn, pagename, fullpagename, basepagename, subpagename, namespace, sitename,
 revisionid, server, main, for, about
 """
 # Boxes, references and maintenance in other languages, by their first word.

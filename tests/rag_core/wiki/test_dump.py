@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from rag_core import files
 from rag_core.wiki import DumpError, Page, index_name, merge_ranges, read_index, read_pages
 from rag_core.wiki.multistream import StreamRange
 
@@ -57,6 +58,16 @@ def test_packings(pack, tmp_path):
     path = tmp_path / "dump"
     path.write_bytes(data)
     assert [p.page_id for p in read_pages(path)] == [p.page_id for p in read_pages(str(path))] == ["1", "2"]
+
+
+def test_a_url_is_opened_by_its_backend(monkeypatch):
+    class Store:
+        def open_input(self, url):
+            assert url == "mem://bucket/dump.xml.bz2"
+            return io.BytesIO(bz2.compress(dump(page(1))))
+
+    monkeypatch.setitem(files._backends, "mem", Store())
+    assert [p.page_id for p in read_pages("mem://bucket/dump.xml.bz2")] == ["1"]
 
 
 def test_all_fields():
