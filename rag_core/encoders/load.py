@@ -7,12 +7,11 @@ checkpoint serves as its question encoder.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from rag_core import files
+from rag_core.encoders._quiet import quiet_transformers
 from rag_core.encoders.locate import locate
 from rag_core.encoders.text_encoder import METADATA_FILE, EncoderSpec, TextEncoder
 from rag_core.errors import DataError, UsageError
@@ -105,7 +104,6 @@ def _read_module(directory: str, config: dict[str, Any]) -> tuple[Any, int]:
         "dtype": torch.float32,
     }
     if config["model_type"] == "dpr":
-        # The public DPR configs name no architecture reliably; the keys of the weights do.
         is_question = any("Question" in a for a in config.get("architectures") or [])
         kind = transformers.DPRQuestionEncoder if is_question else transformers.DPRContextEncoder
         dim = config.get("projection_dim") or config["hidden_size"]
@@ -114,7 +112,7 @@ def _read_module(directory: str, config: dict[str, Any]) -> tuple[Any, int]:
         options["add_pooling_layer"] = False
         dim = config["hidden_size"]
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             module, report = kind.from_pretrained(directory, **options)
     except (OSError, RuntimeError, ValueError) as error:
         raise DataError(f"{directory}: cannot read the weights: {error}") from error
@@ -124,22 +122,6 @@ def _read_module(directory: str, config: dict[str, Any]) -> tuple[Any, int]:
             f"{directory}: weights lack {len(missing)} tensors of {kind.__name__}, such as {missing[0]}"
         )
     return module.eval(), dim
-
-
-@contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Without transformers' progress bar and load report: what matters of the report is raised here."""
-    from transformers.utils import logging
-
-    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bar:
-            logging.enable_progress_bar()
 
 
 def _read_tokenizer(directory: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from rag_core import files
+from rag_core.encoders._quiet import quiet_transformers
 from rag_core.encoders.batch_plan import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, Batch, plan_batches
 
 METADATA_FILE = "ragline_encoder.json"
@@ -181,7 +182,11 @@ class TextEncoder:
                 attention_mask=attention_mask_BS,
                 token_type_ids=token_type_ids_BS,
             )
-            pooled_BD = pool(output, attention_mask_BS, self.spec.pooling)
+            # DPR's classes pool, and project where they must, themselves.
+            if "last_hidden_state" not in output:
+                pooled_BD = output.pooler_output
+            else:
+                pooled_BD = pool(output.last_hidden_state, attention_mask_BS, self.spec.pooling)
         pooled_BD = pooled_BD.float()
         return (
             torch.nn.functional.normalize(pooled_BD, dim=-1) if self.spec.normalize else pooled_BD
@@ -259,7 +264,8 @@ class TextEncoder:
             raise ValueError(f"{self.name}: loaded with compute={self.compute!r}; save needs fp32")
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
-        self.module.save_pretrained(directory)
+        with quiet_transformers():
+            self.module.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
         metadata = {
             **asdict(self.spec),
@@ -270,11 +276,8 @@ class TextEncoder:
         files.write_json(files.join(directory, METADATA_FILE), metadata)
 
 
-def pool(output: Any, attention_mask_BS: torch.Tensor, pooling: str) -> torch.Tensor:
-    """`[B, D]` from a model's output: DPR's own pooled vector, the first token, or the masked mean."""
-    if not hasattr(output, "last_hidden_state"):
-        return output.pooler_output
-    hidden_BSD = output.last_hidden_state
+def pool(hidden_BSD: torch.Tensor, attention_mask_BS: torch.Tensor, pooling: str) -> torch.Tensor:
+    """`[B, D]` from the last hidden states: the first token's, or the mean over unmasked tokens."""
     if pooling == "cls":
         return hidden_BSD[:, 0]
     mask_BS1 = attention_mask_BS.unsqueeze(-1).to(hidden_BSD.dtype)

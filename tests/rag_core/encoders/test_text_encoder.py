@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rag_core.encoders import NonFiniteVectorError, load_encoder
+from rag_core.encoders.text_encoder import pool
 
 TITLES = ["river", "lake north", "", "king of the north", "town"] * 4
 TEXTS = [
@@ -56,13 +57,8 @@ def test_mean_pooling_leaves_padding_out(bert_dir):
     encoder = load_encoder(bert_dir)
     ids_BS, mask_BS = encoder.tokenize_questions(["the king", "a town in the north of the south"])
     hidden_BSD = encoder.module(input_ids=ids_BS, attention_mask=mask_BS).last_hidden_state
-    from rag_core.encoders.text_encoder import pool
-
-    class Output:
-        last_hidden_state = hidden_BSD
-
     right_D = hidden_BSD[0, : int(mask_BS[0].sum())].mean(0)
-    assert torch.allclose(pool(Output, mask_BS, "mean")[0], right_D, atol=1e-6)
+    assert torch.allclose(pool(hidden_BSD, mask_BS, "mean")[0], right_D, atol=1e-6)
 
 
 def test_order_of_the_input_changes_no_bit(bert_dir):
@@ -135,3 +131,28 @@ def test_truncation_set_by_others_changes_nothing(bert_dir):
     before = encoder.encode_questions(["the king is in a town of the north"])
     encoder.tokenizer("the king is", truncation=True, max_length=3, padding="max_length")
     assert (encoder.encode_questions(["the king is in a town of the north"]) == before).all()
+
+
+@pytest.mark.parametrize("compute", ["bf16", "int8"])
+def test_cheaper_arithmetic_stays_close_and_keeps_the_fingerprint(dpr_dirs, bert_dir, compute):
+    if compute == "int8" and not torch.cpu._is_vnni_supported():
+        pytest.skip("no 8-bit dot products on this machine")
+    for directory in (dpr_dirs[0], bert_dir):
+        plain, cheap = load_encoder(directory), load_encoder(directory, compute=compute)
+        assert cheap.fingerprint == plain.fingerprint
+        right_ND, vectors_ND = (e.encode_passages(TITLES, TEXTS) for e in (plain, cheap))
+        cosines_N = (right_ND * vectors_ND).sum(1)
+        cosines_N /= np.linalg.norm(right_ND, axis=1) * np.linalg.norm(vectors_ND, axis=1)
+        assert cosines_N.min() >= 0.999
+        with pytest.raises(ValueError, match="save needs fp32"):
+            cheap.save_pretrained("nowhere")
+
+
+def test_int8_vectors_do_not_depend_on_their_neighbours(bert_dir):
+    if not torch.cpu._is_vnni_supported():
+        pytest.skip("no 8-bit dot products on this machine")
+    encoder = load_encoder(bert_dir, compute="int8")
+    together_ND = encoder.encode_passages(TITLES, TEXTS)
+    for row in range(5):
+        alone_D = encoder.encode_passages([TITLES[row]], [TEXTS[row]])[0]
+        assert np.abs(alone_D - together_ND[row]).max() <= 1e-2
