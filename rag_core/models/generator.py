@@ -193,9 +193,9 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], source: 
         if alias is None:
             raise DataError(f"{source}: no token embedding ({shared} or one tied to it)")
         given[shared] = given[alias]
+    head = given.pop("lm_head.weight", None)
     model.load_state_dict(given, strict=False)
     model.tie_weights()
-    head = given.get("lm_head.weight")
     if head is not None and not torch.equal(head, given[shared]):
         model.lm_head.weight = nn.Parameter(head.clone())  # a T5 1.1 has an output matrix of its own
 

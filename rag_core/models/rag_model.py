@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rag_core.encoders import TextEncoder
 
 KINDS = ("sequence", "token", "closed_book")
-GROUP_TOKENS = 2048  # on a CPU larger groups leave the caches and only add padding
+GROUP_TOKENS = 4096  # larger groups leave a CPU's caches
+GROUP_PADDING = 256  # more padding than this costs more than another group
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +149,12 @@ class RagModel(nn.Module):
         """Encoder states [N, S, D]; rows of similar length together, each group cut to its width (CPU)."""
         if ids_NS.device.type != "cpu":
             return self.generator.encode(ids_NS, mask_NS)
-        order = lengths_N.argsort(stable=True)
-        states, at = [], 0
-        while at < len(order):
-            # Enough rows for GROUP_TOKENS, as if all were as long as the last of them.
-            end, S = at + 1, int(lengths_N[order[at]])
-            while end < len(order) and (end - at) * S < GROUP_TOKENS:
-                S = int(lengths_N[order[end]])
-                end += 1
-            if len(order) - end < (end - at) // 2:
-                end, S = len(order), ids_NS.shape[1]
-            rows = order[at:end]
-            part = self.generator.encode(ids_NS[rows, :S], mask_NS[rows, :S])
-            states.append(nn.functional.pad(part, (0, 0, 0, ids_NS.shape[1] - S)))
-            at = end
+        order = lengths_N.argsort(descending=True, stable=True)
+        states = []
+        for begin, end in length_groups(lengths_N[order].tolist()):
+            rows, S = order[begin:end], int(lengths_N[order[begin]])
+            part_NSD = self.generator.encode(ids_NS[rows, :S], mask_NS[rows, :S])
+            states.append(nn.functional.pad(part_NSD, (0, 0, 0, ids_NS.shape[1] - S)))
         return torch.cat(states)[order.argsort()]
 
     def target_log_probs(
@@ -218,3 +211,14 @@ class RagModel(nn.Module):
         from rag_core.checkpoints import save_model
 
         save_model(self, str(path), layout)
+
+
+def length_groups(lengths: list[int]) -> list[tuple[int, int]]:
+    """Cut lengths, longest first, into groups with little padding; [begin, end) of each."""
+    groups, begin, padding = [], 0, 0
+    for i, length in enumerate(lengths):
+        padding += lengths[begin] - length
+        if i > begin and (padding > GROUP_PADDING or (i + 1 - begin) * lengths[begin] > GROUP_TOKENS):
+            groups.append((begin, i))
+            begin, padding = i, 0
+    return [*groups, (begin, len(lengths))]
