@@ -78,6 +78,6 @@ def _skip_reason(
         return "empty"
     if not lists and is_list(page.title, lang):
         return "list"
-    if not disambiguation and is_disambiguation(page.title, page.wikitext):
+    if not disambiguation and is_disambiguation(page.title, page.wikitext, lang):
         return "disambiguation"
     return None

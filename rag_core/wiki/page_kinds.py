@@ -11,22 +11,30 @@ _TEMPLATES = """
 disambiguation, disambig, disamb, disam, dab, dabpage, disamb page, disambiguation page, geodis,
 geo-dis, geodab, geodisambig, hndis, hn-dis, hndisambig, hndab, namedis, numberdis, numdab, mathdab,
 mathdis, schooldis, schooldab, hospitaldis, roaddis, roadis, callsigndis, letterdis, letterdisambig,
-letter-numbercombdis, surnamedis, shipindex, mountainindex, set index, setindex, sia, tldis, dbl,
+letter-numbercombdis, surnamedis, shipindex, mountainindex, set index, setindex, tldis,
 airport disambig, species latin name abbreviation disambiguation, latin name disambiguation,
 station dis, wpdis, wp disambig, project disambiguation, portal disambiguation, begriffsklärung,
 homonymie, bandeau homonymie, patronymie, paronymie, toponymie, prénoms, désambiguïsation,
-desambiguación, desambiguacion, desambig, des, disambigua, desambiguação, desambiguacao, dp, dpintro,
-doorverwijspagina, ujednoznacznienie, förgrening, gren, grensida, olika betydelser, peker,
-неоднозначность, многозначность, неодн, disambig-cleanup, багатозначність, неоднозначність, пояснение,
-вишезначна одредница, вишезначност, 曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义,
-消歧義, 消歧义页, 消歧義頁, 消歧, 동음이의, 동음이의어 문서, توضيح, صفحة توضيح, ابهام‌زدایی,
-ابهام زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník,
-täsmennyssivu, täsmennys, flertydig, flertydigside, dezambiguizare, đn, định hướng, trang định hướng,
-disambiguasi, apartigilo, desambiguació, argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana,
-nuorodinis, täpsustuslehekülg, aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər,
-мағына айыру, բազմիմաստություն, მრავალმნიშვნელოვანი, बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন, பக்கவழி நெறிப்படுத்தல்,
-แก้กำกวม, klimauta, nyaman, disambigo, dubbelsinnig, gwahaniaethu, idirdhealú, izdvojba
+desambiguación, desambiguacion, desambig, disambigua, desambiguação, desambiguacao, doorverwijspagina,
+ujednoznacznienie, förgrening, olika betydelser, неоднозначность, многозначность, неодн,
+disambig-cleanup, багатозначність, неоднозначність, пояснение, вишезначна одредница, вишезначност,
+曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义, 消歧義, 消歧义页, 消歧義頁, 消歧,
+동음이의, 동음이의어 문서, توضيح, صفحة توضيح, ابهام‌زدایی, ابهام زدایی, פירושונים, αποσαφήνιση,
+anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník, täsmennyssivu, täsmennys, flertydig,
+flertydigside, dezambiguizare, định hướng, trang định hướng, disambiguasi, apartigilo, desambiguació,
+argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana, nuorodinis, täpsustuslehekülg,
+aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər, мағына айыру, բազմիմաստություն,
+მრავალმნიშვნელოვანი, बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন, பக்கவழி நெறிப்படுத்தல், แก้กำกวม, disambigo, dubbelsinnig
 """
+# Names so short that other wikis use them for something else.
+_SHORT_TEMPLATES = {
+    "en": {"sia", "dbl"},
+    "es": {"des"},
+    "nl": {"dp", "dpintro"},
+    "no": {"peker"},
+    "sv": {"gren", "grensida"},
+    "vi": {"đn"},
+}
 _TITLES = """
 disambiguation, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação,
 doorverwijspagina, ujednoznacznienie, olika betydelser, значения, значення, значения, 曖昧さ回避,
@@ -73,25 +81,25 @@ _CATEGORY = re.compile(r"\[\[[^\[\]|:]{3,20}:([^\[\]|]{3,80})[|\]]")
 _LIST = {lang: re.compile(pattern) for lang, pattern in _LIST_TITLES.items()}
 
 
-def is_disambiguation(title: str, wikitext: str) -> bool:
+def is_disambiguation(title: str, wikitext: str, lang: str = "en") -> bool:
     """By title, magic word, template or category; what stands in a comment or `<nowiki>` does not count."""
     if title.endswith(")") and title[:-1].rpartition("(")[2].casefold() in _TITLE_WORDS:
         return True
-    return _marks_disambiguation(wikitext) and _marks_disambiguation(strip_tags(wikitext))
+    return _marks_disambiguation(wikitext, lang) and _marks_disambiguation(strip_tags(wikitext), lang)
 
 
-def _marks_disambiguation(wikitext: str) -> bool:
+def _marks_disambiguation(wikitext: str, lang: str) -> bool:
     if "__" in wikitext and _SWITCH.search(wikitext):
         return True
-    if any(map(_is_disambiguation_template, set(_CALL.findall(wikitext)))):
+    if any(_is_disambiguation_template(name, lang) for name in set(_CALL.findall(wikitext))):
         return True
     tail = wikitext[-4000:]  # categories stand at the end
     return any(map(_is_disambiguation_category, _CATEGORY.findall(tail)))
 
 
-def _is_disambiguation_template(name: str) -> bool:
+def _is_disambiguation_template(name: str, lang: str) -> bool:
     name = normalize_name(name)
-    if name in _TEMPLATE_NAMES:
+    if name in _TEMPLATE_NAMES or name in _SHORT_TEMPLATES.get(lang, ()):
         return True
     return name.endswith(" disambiguation") or (name.startswith("disambig") and "needed" not in name)
 

@@ -19,25 +19,22 @@ from rag_core.wiki.templates.units import abbreviated, convert
 # One argument, in another font, colour or size.
 STYLED = {
     "nowrap | nobr | nobreak | nowraplinks | no wrap | nwr | j | avoid wrap | small | smaller | "
-    "smaller2 | smalldiv | big | bigger | larger | large | huge | resize text | em | strong | bold | "
-    "italic | b | i | u | s | underline | strikethrough | strike | del | ins | sub | sup | smallcaps | "
-    "small caps | sc | sc1 | sc2 | smallcaps2 | allcaps | all caps | lcase | uppercase | lowercase | "
-    "nocaps | mono | monospace | tt | code | samp | kbd | var | varserif | mvar | math | nobold | "
-    "noitalic | noitalics | nobold italic | normal | normalfont | serif | sans-serif | unicode | "
-    "unicode fonts | iast | transl-iast | polytonic | hebrew | arabic | nq | nastaliq | pslink | text | "
-    "plain text | plaintext | not a typo | notatypo | proper name | typo | as written | chem name | "
-    "chemname | dfn | defn | term | vanchor | visible anchor | va | cite ref label | "
-    "citation needed span | cn span | clarify span | clarify-span | vague span | fact span | "
-    "unreferenced span | rp-text | tq | xt | center | centre | centered | block center | left | "
-    "align-left | noflag | no flag | lw | oldid text | black | white | red | green | blue | tqq | "
-    "overline | overbar | radical | vec | bra-ket | script/hebrew | script/arabic | sortname-plain | "
-    "asiantitle | mathrm | longitem | nobel | no italic | naut | literally": shown(1, "text", "content"),
+    "smaller2 | big | bigger | larger | large | huge | resize text | em | strong | bold | italic | b | "
+    "i | u | s | underline | strikethrough | strike | del | ins | sub | sup | smallcaps | small caps | "
+    "sc | sc1 | sc2 | smallcaps2 | allcaps | all caps | lcase | uppercase | lowercase | mono | "
+    "monospace | tt | code | samp | kbd | var | varserif | mvar | math | nobold | noitalic | "
+    "noitalics | nobold italic | normal | normalfont | serif | sans-serif | unicode | unicode fonts | "
+    "iast | polytonic | hebrew | arabic | nq | nastaliq | pslink | text | plain text | not a typo | "
+    "notatypo | proper name | typo | as written | chem name | chemname | dfn | defn | term | vanchor | "
+    "visible anchor | va | citation needed span | cn span | clarify span | clarify-span | vague span | "
+    "fact span | unreferenced span | tq | xt | center | centre | centered | block center | left | "
+    "align-left | noflag | no flag | lw | red | green | blue | tqq | overline | overbar | vec | "
+    "bra-ket | naut": shown(1, "text", "content"),
     "resize | font size": shown(2, 1),
-    "color | colour | font color | font colour | background color | bgcolor | "
-    "highlight color | colored text | script | wikt-lang | wt-lang | nowrap-lang | "
-    "rtl-lang | transl2 | fontcolor | align | colorbox | hover title | title tooltip | "
-    "sort | sort-key | sortkey": shown(2, 1),
-    "font | font-face": shown("text", 2, 1),
+    "color | colour | font color | font colour | background color | bgcolor | script | wikt-lang | "
+    "wt-lang | rtl-lang | fontcolor | align | colorbox | hover title | title tooltip | sort | "
+    "sort-key | sortkey": shown(2, 1),
+    "font": shown("text", 2, 1),
     "abbr | abbrv | abbreviation | abbrlink | tooltip | tip | tt2 | hint | explain | h:title | define": shown(
         1
     ),
@@ -55,15 +52,15 @@ STYLED = {
 
 # Signs that cannot be typed inside a template, and spaces.
 SIGNS = {
-    "ndashb | ndash | en dash | endash | – | nsndns | dash-en | dash2": literal("–"),
+    "ndashb | ndash | en dash | endash | – | nsndns": literal("–"),
     "mdashb | mdash | em dash | emdash | — | long dash": literal("—"),
-    "spaced ndash | snd | spnd | sndash | spndash | spaced en dash | spaced endash | snds | –– | dash | "
-    "spaced n-dash | sort dash | nbsndash": literal(" – "),
-    "spaced mdash | spaced em dash | snd2 | spmd | smd | nbsmdash": literal(" — "),
+    "spaced ndash | snd | spnd | sndash | spndash | spaced en dash | spaced endash | –– | dash | "
+    "sort dash": literal(" – "),
+    "spaced mdash | spaced em dash | snd2 | spmd | smd": literal(" — "),
     "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
     "nnbsp | ensp | emsp | en space | em space | figure space | narrow no-break space | pad | "
     "indent | gap | sp | quad | in5": literal(" "),
-    "· | • | bull | middot | dot | bullet | bold middot | interpunct | wpdot | ,": literal(" · "),
+    "· | • | bull | middot | dot | bullet | bold middot | interpunct | ,": literal(" · "),
     "' | apostrophe | apos": literal("'"),
     "'s | 's-": literal("'s"),
     "\" ' | \"'": literal("\"'"),
@@ -80,7 +77,7 @@ SIGNS = {
     "))": literal("&#125;&#125;"),
     "pipe": literal("&#124;"),
     "asterisk | *": literal("*"),
-    "num | number sign | no.": wrapped("No. ", 1),
+    "num | no.": wrapped("No. ", 1),
     "pi | pi2": literal("π"),
     "okina | ʻokina": literal("ʻ"),
     "hamza | alif": literal("ʾ"),
@@ -100,17 +97,16 @@ SIGNS = {
 }
 
 NUMBERS = {
-    "convert | converted | conv | convert/numdisp | convinfobox": convert,
+    "convert | converted | conv": convert,
     "cvt": abbreviated,
-    "frac | fraction | vulgar fraction | frac2 | ratio fraction": renderers.fraction,
+    "frac | fraction | vulgar fraction | frac2": renderers.fraction,
     "sfrac | sfrac2 | math fraction | cfrac": renderers.fraction,
     "sqrt | radic | square root": wrapped("√", 1),
     "val": renderers.value,
     "e | ×10^ | esp": renderers.power_of_ten,
     "10^": wrapped("10^", 1),
-    "x10^": renderers.power_of_ten,
     "gaps | gapnum | delimitnum": joined(""),
-    "nts | number table sorting | number | formatnum | fmtn | commas | rnd-display": renderers.grouped,
+    "nts | number table sorting | number | formatnum | fmtn | commas": renderers.grouped,
     "rnd | round": renderers.rounded,
     "ordinal | ord | nth": renderers.ordinal_number,
     "roman | roman numeral": renderers.roman_numeral,
@@ -118,12 +114,11 @@ NUMBERS = {
     "height": renderers.height,
     "weight": renderers.height,
     "duration": renderers.duration,
-    "val/units": shown(1),
     "chem | chem2 | chemical formula": renderers.chemical,
     "nuclide | nuclide2 | simplenuclide | isotope": joined("-", 1, 2),
     "physics particle | subatomicparticle | subatomic particle": shown(1, "symbol"),
     "unichar | unicode character": wrapped("U+", 1),
-    "hexadecimal | hexnum": shown(1),
+    "hexadecimal": shown(1),
     "railgauge | track gauge": shown(1),
     "mp": joined(""),
     "solar mass": literal(" M☉"),
@@ -170,37 +165,37 @@ MONEY = {
 }
 
 DATES = {
-    "circa | ca | ca. | c. | circa2 | about-date": renderers.dated("c. "),
+    "circa | ca | ca. | c. | circa2": renderers.dated("c. "),
     "floruit | fl. | fl": renderers.dated("fl. "),
     "reign | r.": renderers.dated("r. "),
-    "born-date | b. | born": renderers.dated("b. "),
+    "b. | born": renderers.dated("b. "),
     "d. | died": renderers.dated("d. "),
-    "marriage | married": renderers.marriage,
+    "marriage": renderers.marriage,
     "as of | asof | as at": as_of,
     "start date | end date | birth date | death date | birth date and age | birth date and age2 | "
     "bda | dob | death date and age | dda | start date and age | start date and years ago | "
     "film date | release date | release date and age | birth year | death year | start and end dates | "
-    "dts | datetable | date table sorting | launch date | opening date | introduction date": year_first,
+    "dts | date table sorting | launch date": year_first,
     "birth year and age | death year and age | birth-date | birth-date and age | death-date | "
-    "death-date and age | start-date | end-date | birth date text": shown(1),
+    "death-date and age | start-date | end-date": shown(1),
     "date": day_first,
     "oldstyledate | old style date | oldstyledatedy | old style date dy": old_style,
     "age | age in years | years between | age in years nts | age at date": years_between,
     "bce | bc": wrapped("", 1, " BCE"),
     "ad": wrapped("AD ", 1),
-    "time ago | currentyear | currentmonthname | currentday | today | date now": drop,
+    "currentyear | currentmonthname | currentday | today | date now": drop,
 }
 
 LANGUAGES = {
-    "lang | langwithname | lang-tag": shown(2, "text"),
+    "lang | langwithname": shown(2, "text"),
     "transliteration | translit | transl | tlit | xlit": renderers.last_unnamed,
     "langx | lang-x": renderers.language_and_text,
-    "nihongo | nihongo krt | nihongo title": east_asian.nihongo,
-    "nihongo2 | jap | jpn2": shown(1),
+    "nihongo | nihongo krt": east_asian.nihongo,
+    "nihongo2 | jap": shown(1),
     "nihongo3": east_asian.nihongo3,
     "nihongo foot | nihongo4": shown(1, 3),
     "nihongo core": east_asian.nihongo,
-    "korean | ko-hhrm | lang-ko2": east_asian.korean,
+    "korean | ko-hhrm": east_asian.korean,
     "zh | zh-full | chinese | lang-zh": east_asian.chinese,
     "zh-s | zh-t | zh-p | zhi | zh-tw | linkchinese": shown(1),
     "ipa | ipa2": renderers.ipa,
@@ -211,15 +206,14 @@ LANGUAGES = {
     "audio-ipa | pronunciation | pronounced | pronunc": shown(2, 1),
     "interlanguage link | ill | ill-wd | ill2 | iill | link-interwiki | interlanguage link multi | "
     "interlanguage link forced | red wikidata link | illm": shown("lt", "display", 1, "en"),
-    "ill-wd2 | qid": shown(1),
+    "ill-wd2": shown(1),
     "verse translation": joined(" — ", 1, 2),
-    "literal-lang": shown(2, 1),
 }
 
 QUOTES = {
-    "quote | blockquote | cquote | quotation | bquote | centered pull quote | block quote | poemquote | "
-    "poem quote | long quote | epigraph | lquote | imdb quote | quote without source | rquote-text | "
-    "centered quote | talkquote | quote1": renderers.block_quote,
+    "quote | blockquote | cquote | quotation | bquote | centered pull quote | block quote | "
+    "poemquote | poem quote | long quote | epigraph | lquote | imdb quote | quote without source | "
+    "centered quote": renderers.block_quote,
     '" | quoted | q | inline quote | double quote': wrapped('"', 1, '"'),
     '-" | trim quote': shown(1),
     "tquote": shown(1),
@@ -228,16 +222,14 @@ QUOTES = {
 
 NAMES = {
     "sortname | sort name": joined(" ", 1, 2),
-    "flag | flagcountry | flagu | flaglink | flag+link | flag country | flagg | "
-    "flag2 | flagdeco-name | flagright | flagcu | flagc | flagathlete | "
-    "flagioc2team | country | flag decoration name": renderers.flagged,
-    "flagmedalist | sportname": shown(1),
+    "flag | flagcountry | flagu | flaglink | flag+link | flag country | flagg | flag2 | flagright | "
+    "flagcu | flagc | flagathlete | flagioc2team | country": renderers.flagged,
+    "flagmedalist": shown(1),
     "ship": renderers.ship,
     "sclass | sclass2 | sclass- | ship class": renderers.ship_class,
     "nee | née | born name": wrapped("née ", 1),
     "né": wrapped("né ", 1),
     "post-nominals | postnominals": joined(" "),
-    "honorific": shown(1),
     "bibleverse | bible verse | bibleref | bibleref2 | biblesource | bibleverse-nb | bv | "
     "sourcebible": joined(" ", 1, 2, 3),
     "quran-usc | qref | cite quran ref": wrapped("Quran ", 1),
@@ -247,14 +239,12 @@ NAMES = {
     "url | official url | URL2": shown(2),
     "format link | slinks": shown(1),
     "taxon | species | taxonlink | italic taxon": shown(1),
-    "au | authority-taxon": shown(1),
-    "mlbyear | baseball year | by | nfly | nfl year | nbay | nhly | scfy | ffly | afl year | ussy": shown(1),
+    "au": shown(1),
+    "mlbyear | baseball year | by | nfly | nfl year | nbay | nhly | scfy | ffly | afl year": shown(1),
     "cfb link | ncaa football link": shown("title"),
-    "us state | state": shown(1),
     "station | stnlnk | stn | rws | railway station link": renderers.station,
     "lnl | line link": shown(2, 1),
     "jct | road": renderers.road,
-    "ussenator | uscongress": shown(1),
 }
 
 # Lists inside one paragraph or cell.

@@ -125,6 +125,10 @@ def test_no_disambiguation(wikitext):
     assert not is_disambiguation("Oak", wikitext)
 
 
+def test_short_names_count_in_their_own_language_only():
+    assert is_disambiguation("Eik", "x {{dp}}", "nl") and not is_disambiguation("Oak", "x {{dp}}", "en")
+
+
 def test_disambiguation_by_title():
     assert is_disambiguation("Oak (disambiguation)", "x")
     assert is_disambiguation("Eiche (Begriffsklärung)", "x")
