@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from eval._intervals import percentile_interval, wilson
-from eval.metrics.base import MeanMetric, Metric
+from eval.metrics.base import MeanMetric, Metric, Statistics
 
 _SHIFT = 1100  # a float times 2^1100 is an integer
 _FIXED = float(1 << 26)
@@ -50,19 +50,52 @@ class Cell:
         return self
 
 
-def fill_cell(metric: Metric, statistics_NS: np.ndarray, weights_NR: np.ndarray) -> Cell:
-    """The cell of scored rows. `weights_NR` float64 are their bootstrap weights."""
-    cell = Cell(len(statistics_NS))
-    if isinstance(metric, MeanMetric):
-        values_N = np.array([metric.example(tuple(row)) for row in statistics_NS.tolist()], np.float64)
-        cell.exact = exact_sum(values_N)
-        columns = np.stack([np.rint(values_N * _FIXED), np.ones(len(values_N))], axis=1)
-    else:
-        cell.sums = [int(total) for total in statistics_NS.sum(axis=0)]
-        columns = statistics_NS.astype(np.float64)
-    if not metric.binary:
-        cell.replicates = weights_NR.T @ columns
-    return cell
+@dataclass
+class Counted:
+    """A metric's statistics over rows, once, for all the slices they enter."""
+
+    metric: Metric
+    statistics_NS: np.ndarray
+    values_N: np.ndarray | None
+    """The examples' own values; of means only."""
+    columns_NC: np.ndarray
+    """What the bootstrap adds up; no columns where intervals need none."""
+
+    @classmethod
+    def of(cls, metric: Metric, rows: Sequence[Statistics | None]) -> Counted:
+        zero = (0,) * metric.width
+        whole = [zero if row is None else row for row in rows]
+        statistics_NS = np.array(whole, np.int64).reshape(-1, metric.width)
+        if not isinstance(metric, MeanMetric):
+            return cls(metric, statistics_NS, None, statistics_NS.astype(np.float64))
+        values_N = np.array([0.0 if row is None else metric.example(row) for row in rows], np.float64)
+        if metric.binary:
+            return cls(metric, statistics_NS, values_N, np.empty((len(rows), 0)))
+        columns = np.rint(values_N * _FIXED), np.ones(len(rows))
+        return cls(metric, statistics_NS, values_N, np.stack(columns, axis=1))
+
+
+def fill_cells(requests: Sequence[tuple[Counted, np.ndarray]], weights_NR: np.ndarray) -> list[Cell]:
+    """The cell of each (metric, chosen rows), with one product of matrices for all their bootstrap sums.
+
+    `weights_NR` float64; sums of integers below 2^53, so exact in any order.
+    """
+    if not requests:
+        return []
+    cells, columns = [], []
+    for counted, chosen_N in requests:
+        cell = Cell(int(chosen_N.sum()))
+        if counted.values_N is None:
+            cell.sums = [int(total) for total in counted.statistics_NS[chosen_N].sum(axis=0)]
+        else:
+            cell.exact = exact_sum(counted.values_N[chosen_N])
+        cells.append(cell)
+        columns.append(counted.columns_NC * chosen_N[:, None])
+    sums_RC = weights_NR.T @ np.concatenate(columns, axis=1)
+    ends = np.cumsum([c.shape[1] for c in columns])
+    for cell, own in zip(cells, np.split(sums_RC, ends[:-1], axis=1)):
+        cell.replicates = own.copy() if own.shape[1] else None
+    return cells
 
 
 def cell_value(metric: Metric, cell: Cell) -> float | None:

@@ -66,6 +66,7 @@ class Inputs:
     runs: list[RunInputs]
     passages: Any | None
     own_slices: dict[str, dict[str, str]]
+    several_kinds: bool
     about: dict[str, Any]
     """For the manifest: rejected questions by reason, gold that the corpus does not hold."""
 
@@ -98,7 +99,8 @@ def load_inputs(task: EvalTask) -> Inputs:
     about: dict[str, Any] = {"n_questions": len(questions), "rejected_questions": loaded.reasons}
     if task.passages:
         about |= absent_gold(questions, task.passages)
-    return Inputs(questions, runs, store, own, about)
+    several_kinds = len({q.answer_kind for q in questions}) > 1
+    return Inputs(questions, runs, store, own, several_kinds, about)
 
 
 def _load_run(spec: RunSpec, questions: Sequence[Question], task: EvalTask) -> RunInputs:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eval._cells import Cell, KeyCell, fill_cell, fill_key_cell
+from eval._cells import Cell, Counted, KeyCell, fill_cells, fill_key_cell
 from eval._examples import EvalTask, Example, Inputs, RunInputs, examples_of, load_inputs
 from eval._gold import page_of
 from eval._intervals import id_hashes, mixed, poisson_weights
@@ -109,31 +109,32 @@ def _cells(
     weights_NR = poisson_weights(hashes).astype(np.float64)
     halves_N = mixed(hashes, _HALF_STREAM)
     cells: dict[CellKey, Cell | KeyCell] = {}
-    kinds = {q.answer_kind for q in inputs.questions}
-    slices = slices_of(examples, inputs.own_slices, len(kinds) > 1)
+    requests: list[tuple[CellKey, Counted, np.ndarray]] = []
+    slices = slices_of(examples, inputs.own_slices, inputs.several_kinds)
+    missing: dict[CellKey, int] = {}
     for column in inputs.runs[run_index].columns:
-        scored = np.array([row is not None for row, _ in found[column.name]])
-        missing = np.array([gone for _, gone in found[column.name]])
         rows = [row for row, _ in found[column.name]]
+        gone = np.array([is_gone for _, is_gone in found[column.name]])
+        scored = np.array([row is not None for row in rows])
         keyed = column.metric.width == 0
-        if not keyed:
-            zero = (0,) * column.metric.width
-            statistics = np.array([zero if row is None else row for row in rows], np.int64)
+        counted = None if keyed else Counted.of(column.metric, rows)
         for name, inside in slices.items():
+            if keyed and name != "all":
+                continue
             for scope in ("all", "answered"):
-                if keyed and name != "all":
-                    continue
-                kept = inside & scored if scope == "all" else inside & scored & ~missing
-                chosen = np.flatnonzero(kept)
-                cell: Cell | KeyCell
-                if keyed:
-                    cell = fill_key_cell([rows[i] for i in chosen], halves_N[chosen])
+                key = (run_index, name, scope, column.name)
+                chosen = inside & scored if scope == "all" else inside & scored & ~gone
+                if counted is None:
+                    picked = np.flatnonzero(chosen)
+                    cells[key] = fill_key_cell([rows[i] for i in picked], halves_N[picked])
                 else:
-                    cell = fill_cell(column.metric, statistics[chosen], weights_NR[chosen])
-                if scope == "all":
-                    counted = inside if column.metric.leaves_missing_out else kept
-                    cell.n_missing = int((counted & missing).sum())
-                cells[run_index, name, scope, column.name] = cell
+                    requests.append((key, counted, chosen))
+                counts = inside if column.metric.leaves_missing_out else chosen
+                missing[key] = int((counts & gone).sum()) if scope == "all" else 0
+    keys = [key for key, _, _ in requests]
+    cells |= zip(keys, fill_cells([request[1:] for request in requests], weights_NR))
+    for key, count in missing.items():
+        cells[key].n_missing = count
     return cells
 
 

@@ -143,11 +143,21 @@ def finish(total: Total, task: EvalTask, output: str, run: dict[str, Any], n_par
 def run_counts(run: Any) -> dict[str, Any]:
     """What the join found, for the manifest: counts, and the first unknown ids."""
     joined = {"predictions": run.predictions, "retrieved": run.retrieved}
-    return {
+    counts: dict[str, Any] = {
         what: {**j.counts, "joined": len(j.rows), "unknown_ids": list(j.unknown_ids)}
         for what, j in joined.items()
         if j is not None
     }
+    return {**counts, "settings": {what: made_with(getattr(run.spec, what)) for what in counts}}
+
+
+def made_with(path: str) -> dict[str, Any]:
+    """How a run was made, for `eval.compare`: its options, and the index it searched. No models."""
+    if files.exists(path):
+        return {}
+    manifest = read_manifest(path)
+    index = {k: v for k, v in manifest["inputs"].items() if k in ("index", "embeddings", "passages")}
+    return {"options": manifest["options"], "inputs": index}
 
 
 def build_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> Any:
@@ -225,8 +235,9 @@ def _show(output: str, manifest: dict[str, Any]) -> None:
     if manifest["rejected_questions"]:
         print(f"questions left out: {manifest['rejected_questions']}")
     for name, found in manifest["runs"].items():
-        for what, counts in found.items():
-            odd = {k: v for k, v in counts.items() if v and k not in ("joined", "ok", "unknown_ids")}
+        for what in found.keys() - {"settings"}:
+            quiet = ("joined", "ok", "unknown_ids")
+            odd = {k: v for k, v in found[what].items() if v and k not in quiet}
             if odd:
                 print(f"{name}: {what}: " + ", ".join(f"{v} {k}" for k, v in sorted(odd.items())))
     print(f"{output}  next: pandas.read_parquet({os.path.join(output, 'per_example.parquet')!r})")

@@ -8,9 +8,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eval._cells import Cell, KeyCell, cell_interval, cell_value, exact_sum, fill_cell, fill_key_cell
+from eval._cells import (
+    Cell,
+    Counted,
+    KeyCell,
+    cell_interval,
+    cell_value,
+    exact_sum,
+    fill_cells,
+    fill_key_cell,
+)
 from eval._intervals import id_hashes, mixed, percentile_interval, poisson_weights, wilson
 from eval.metrics import compute, get_metric
+
+
+def fill_cell(metric, rows, weights):
+    everything = np.ones(len(rows), bool)
+    return fill_cells([(Counted.of(metric, [tuple(map(int, r)) for r in rows]), everything)], weights)[0]
 
 
 def test_wilson_equals_the_cases_and_scipy(shared_cases):

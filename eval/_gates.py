@@ -1,0 +1,89 @@
+"""Gates: what a comparison must satisfy, from TOML.
+
+    alpha = 0.05
+    allow = ["predictions.options.decoding"]     # settings that may differ between the runs
+
+    [task.nq]
+    primary = "exact_match"                      # the one metric that decides; default: the task's first
+    max_drop = 0.01                              # a larger drop fails, if the interval excludes 0 too
+    floor = 0.40                                 # a value below fails, whatever the baseline
+
+    [[task.nq.slice]]
+    slice = "answer_in_passages=yes"
+    metric = "exact_match"
+    max_drop = 0.02
+
+`[task.default]` serves every task without a table of its own. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from rag_core import files
+from rag_core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class SliceGate:
+    """A rule for one metric on one slice."""
+
+    slice: str
+    metric: str
+    max_drop: float = 0.0
+
+
+@dataclass(frozen=True)
+class TaskGate:
+    """The rules of one task."""
+
+    primary: str | None = None
+    max_drop: float = 0.0
+    floor: float | None = None
+    slice: tuple[SliceGate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gates:
+    alpha: float = 0.05
+    allow: tuple[str, ...] = ()
+    task: Mapping[str, TaskGate] = field(default_factory=dict)
+
+    def of(self, task: str) -> TaskGate:
+        return self.task.get(task) or self.task.get("default") or TaskGate()
+
+
+def read_gates(path: str | None) -> Gates:
+    """Gates from a TOML file, the defaults without one. UsageError naming the key that is wrong."""
+    if path is None:
+        return Gates()
+    try:
+        raw = tomllib.loads(files.read_bytes(path).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    tasks = {}
+    for name, table in _checked(path, Gates, raw).pop("task", {}).items():
+        rules = tuple(SliceGate(**_checked(path, SliceGate, rule)) for rule in table.get("slice", ()))
+        tasks[name] = TaskGate(**{**_checked(path, TaskGate, table), "slice": rules})
+    top = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items() if k != "task"}
+    gates = Gates(**top, task=tasks)
+    if not 0 < gates.alpha < 1:
+        raise UsageError(f"{path}: alpha = {gates.alpha}: must lie between 0 and 1")
+    return gates
+
+
+def _checked(path: str, kind: type, table: Any) -> dict[str, Any]:
+    known = {f.name: str(f.type) for f in fields(kind)}
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {table!r}: expected a table with {', '.join(known)}")
+    for key, value in table.items():
+        if key not in known:
+            raise UsageError(f"{path}: unknown key {key!r}; keys here: {', '.join(known)}")
+        if "float" in known[key] and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise UsageError(f"{path}: {key} = {value!r}: expected a number")
+    if kind is SliceGate and not {"slice", "metric"} <= table.keys():
+        raise UsageError(f"{path}: a slice rule needs 'slice' and 'metric'")
+    return dict(table)

@@ -1,0 +1,141 @@
+"""Two result directories, paired question by question, and what forbids comparing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from eval.metrics import METRICS, get_metric
+from eval.metrics.base import Metric
+from rag_core import files
+from rag_core.errors import DataError
+from rag_core.stages import stage_manifest
+
+
+class NotComparable(Exception):
+    """The two results measure different things; the message names the difference (exit code 11)."""
+
+
+@dataclass
+class Results:
+    """One run's results: rows by question id, figures, what is known of how the run was made."""
+
+    path: str
+    run: str
+    task: str
+    rows: pd.DataFrame
+    summary: pd.DataFrame
+    signatures: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, metric: str, slice_: str = "all") -> float | None:
+        """The figure over all questions of a slice; None where there is none."""
+        s = self.summary
+        found = s[(s.metric == metric) & (s.slice == slice_) & (s.scope == "all")].value
+        return None if found.empty or pd.isna(found.iloc[0]) else float(found.iloc[0])
+
+
+def load_results(path: str, run: str | None = None) -> Results:
+    """A finished results directory; `run` chooses one when it holds several.
+
+    Raises NoManifestError, FileNotFoundError, DataError.
+    """
+    manifest = stage_manifest(path, "eval")
+    rows, summary = (_table(path, name) for name in ("per_example.parquet", "summary.parquet"))
+    names = list(dict.fromkeys(summary.run))
+    if run is None and len(names) > 1:
+        raise DataError(f"{path}: holds the runs {', '.join(names)}; say which with DIR:RUN")
+    if run is not None and run not in names:
+        raise DataError(f"{path}: no run {run!r} (runs: {', '.join(names)})")
+    run = run or names[0]
+    summary = summary[summary.run == run]
+    if "run" in rows.columns:
+        rows = rows[rows.run == run]
+    if rows.question_id.duplicated().any():
+        raise DataError(f"{path}: a question id is there twice")
+    signatures = dict(zip(summary.metric, summary.signature))
+    return Results(
+        path,
+        run,
+        summary.task.iloc[0],
+        rows.set_index("question_id").sort_index(),
+        summary,
+        signatures,
+        manifest["runs"][run].get("settings", {}),
+    )
+
+
+def _table(path: str, name: str) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    url = files.join(path, name)
+    try:
+        with files.open_input(url) as stream:
+            return pq.read_table(stream).to_pandas()
+    except pa.ArrowException as error:
+        raise DataError(f"{url}: not readable as Parquet: {error}") from None
+
+
+def check_comparable(baseline: Results, candidate: Results, allow: tuple[str, ...] = ()) -> list[str]:
+    """The metrics of both, in the candidate's order. NotComparable names what differs.
+
+    Questions, references and metric signatures must be equal; settings of retrieval and generation too,
+    unless `allow` names them (`predictions.options.decoding`, or any prefix by dots). Models may differ:
+    they are what is compared.
+    """
+    if baseline.task != candidate.task:
+        raise NotComparable(f"task {baseline.task} against {candidate.task}")
+    ours, theirs = candidate.rows, baseline.rows
+    lost, new = theirs.index.difference(ours.index), ours.index.difference(theirs.index)
+    if len(lost) or len(new):
+        some = ", ".join([*lost[:3], *new[:3]])
+        raise NotComparable(
+            f"questions: {len(lost)} only in the baseline, {len(new)} only in the candidate ({some})"
+        )
+    changed = ours.index[ours.question_hash != theirs.question_hash]
+    if len(changed):
+        raise NotComparable(f"{len(changed)} questions or references were changed, such as {changed[0]!r}")
+    common = [m for m in candidate.signatures if m in baseline.signatures]
+    for metric in common:
+        if baseline.signatures[metric] != candidate.signatures[metric]:
+            raise NotComparable(
+                f"metric {metric}: {baseline.signatures[metric]} against {candidate.signatures[metric]}"
+            )
+    if not common:
+        raise NotComparable("no metric is in both")
+    for key, before, after in differing(baseline.settings, candidate.settings):
+        if not any(key == a or key.startswith(a + ".") for a in allow):
+            raise NotComparable(f"setting {key}: {before!r} against {after!r} (gates may allow it)")
+    return common
+
+
+def differing(before: Any, after: Any, key: str = "") -> list[tuple[str, Any, Any]]:
+    """The leaves in which two nested settings differ, by dotted name."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = sorted(before.keys() | after.keys())
+        pairs = [(f"{key}.{n}" if key else n, before.get(n), after.get(n)) for n in names]
+        return [found for name, b, a in pairs for found in differing(b, a, name)]
+    return [] if before == after else [(key, before, after)]
+
+
+def metric_of(signature: str) -> Metric | None:
+    """The metric behind a signature, if statistics can be counted again from texts; else None."""
+    name = signature.split("|")[0]
+    if name not in METRICS:
+        return None
+    metric = get_metric(name) if name not in ("top_k_accuracy", "recall_at_k") else None
+    return metric if metric is not None and metric.takes == "answer" and metric.width else None
+
+
+def pooled_statistics(metric: Metric, rows: pd.DataFrame) -> np.ndarray:
+    """A pooled metric's integers [questions, S], counted again from predictions and answers."""
+    counted = []
+    for prediction, answers in zip(rows.prediction, rows.answers):
+        gold = list(answers)
+        found = metric.missing(gold) if metric.is_missing(prediction) else metric.statistics(prediction, gold)
+        counted.append(found or (0,) * metric.width)
+    return np.array(counted, np.int64)
