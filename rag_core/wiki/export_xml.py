@@ -44,15 +44,15 @@ class ExportParser:
         self._namespace_key = 0
         self._out: list[Item] = []
         self._begin_page()
-        self._offset_shift = len(_FRAGMENT_ROOT) if fragment else 0
+        self._offset_shift = self._n_fed = len(_FRAGMENT_ROOT) if fragment else 0
         if fragment:
             parser.Parse(_FRAGMENT_ROOT)
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """The pages that end in `data`, then a `DumpError` where the XML is not well formed."""
         if self.complete:
-            if data.strip():
-                warnings.warn(f"{self._name}: ignored what follows </mediawiki>", stacklevel=4)
+            self._behind_the_end(data, self._n_fed)
+            self._n_fed += len(data)
             return
         error = None
         try:
@@ -61,14 +61,25 @@ class ExportParser:
             error = caught
         yield from self._out
         self._out.clear()
-        if error is None:
-            return
-        offset = self._expat.ErrorByteIndex - self._offset_shift
-        if not self.complete:
-            reason = f"in the XML{self._where()}: {expat.ErrorString(error.code)}"
+        if error is not None:
+            at = self._expat.ErrorByteIndex
+            if not self.complete:
+                reason = f"in the XML{self._where()}: {expat.ErrorString(error.code)}"
+                raise DumpError(self._name, at - self._offset_shift, reason)
+            self._behind_the_end(data[at - self._n_fed :], at)
+        self._n_fed += len(data)
+
+    def _behind_the_end(self, data: bytes, at: int) -> None:
+        """Bytes after `</mediawiki>`: another dump must not be passed over, anything else is a warning."""
+        offset = at - self._offset_shift
+        if data.lstrip().startswith(b"<"):
+            reason = (
+                "in the XML: another document starts behind </mediawiki>; give each dump a file of its own"
+            )
             raise DumpError(self._name, offset, reason)
-        message = f"{self._name}: byte {offset} of the XML: ignored what follows </mediawiki>"
-        warnings.warn(message, stacklevel=4)
+        if data.strip():
+            message = f"{self._name}: byte {offset} of the XML: ignored what follows </mediawiki>"
+            warnings.warn(message, stacklevel=5)
 
     def close(self) -> None:
         """Raises `DumpError` unless the document, or the fragment, was whole."""

@@ -183,6 +183,13 @@ def test_garbage_after_a_complete_dump_is_a_warning(tmp_path):
             assert ids(data) == ["1"]
 
 
+def test_a_second_dump_in_the_file_is_not_passed_over():
+    for pack in (bytes, bz2.compress, gzip.compress):
+        found, error = read_until_error(pack(dump(page(1))) + pack(dump(page(2))))
+        assert found == ["1"] and "another document starts" in error.reason
+        assert error.offset == len(dump(page(1)))
+
+
 def test_garbage_between_streams_is_an_error():
     data, starts = multistream(page(1), page(2))
     found, error = read_until_error(data[: starts[2]] + b"garbage" + data[starts[2] :])
