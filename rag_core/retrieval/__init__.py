@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag_core.retrieval.bm25 import Bm25Index
+    from rag_core.retrieval.collapse import retrieval_spread
+    from rag_core.retrieval.delta import DeltaIndex
     from rag_core.retrieval.exact import ExactIndex
     from rag_core.retrieval.faiss_index import FaissIndex
+    from rag_core.retrieval.fusion import reciprocal_rank_fusion
     from rag_core.retrieval.passage_store import PassageStore
     from rag_core.retrieval.topk import merge_topk
 
@@ -19,10 +22,22 @@ _HOMES = {
     "ExactIndex": "exact",
     "FaissIndex": "faiss_index",
     "PassageStore": "passage_store",
+    "DeltaIndex": "delta",
     "merge_topk": "topk",
+    "reciprocal_rank_fusion": "fusion",
+    "retrieval_spread": "collapse",
 }
 
-__all__ = ["Bm25Index", "ExactIndex", "FaissIndex", "PassageStore", "merge_topk"]
+__all__ = [
+    "Bm25Index",
+    "DeltaIndex",
+    "ExactIndex",
+    "FaissIndex",
+    "PassageStore",
+    "merge_topk",
+    "reciprocal_rank_fusion",
+    "retrieval_spread",
+]
 
 
 def __getattr__(name: str) -> Any:

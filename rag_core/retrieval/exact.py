@@ -43,6 +43,11 @@ class ExactIndex:
         return self._source.n
 
     @property
+    def ids(self) -> list[str]:
+        """Passage ids in the order of the rows."""
+        return list(self._source.ids_of(np.arange(len(self))))
+
+    @property
     def dim(self) -> int:
         return self._source.dim
 
