@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rag_core.retrieval.exact import ExactIndex
     from rag_core.retrieval.faiss_index import FaissIndex
     from rag_core.retrieval.fusion import reciprocal_rank_fusion
+    from rag_core.retrieval.mass import captured_mass, sequence_bounds, token_bounds
     from rag_core.retrieval.passage_store import PassageStore
     from rag_core.retrieval.topk import merge_topk
 
@@ -23,9 +24,12 @@ _HOMES = {
     "FaissIndex": "faiss_index",
     "PassageStore": "passage_store",
     "DeltaIndex": "delta",
+    "captured_mass": "mass",
     "merge_topk": "topk",
     "reciprocal_rank_fusion": "fusion",
     "retrieval_spread": "collapse",
+    "sequence_bounds": "mass",
+    "token_bounds": "mass",
 }
 
 __all__ = [
@@ -34,9 +38,12 @@ __all__ = [
     "ExactIndex",
     "FaissIndex",
     "PassageStore",
+    "captured_mass",
     "merge_topk",
     "reciprocal_rank_fusion",
     "retrieval_spread",
+    "sequence_bounds",
+    "token_bounds",
 ]
 
 
