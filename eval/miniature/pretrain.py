@@ -26,6 +26,7 @@ import torch
 import transformers
 from torch.nn import functional as F
 
+from eval.miniature.guidance import Guide, Spans, find_spans
 from eval.miniature.mini_bart import MASK, PAD, Size, new_generator, train_tokenizer
 from eval.miniature.reading import (
     CURRICULUM,
@@ -37,23 +38,27 @@ from eval.miniature.reading import (
     sample_texts,
 )
 from rag_core.models.context import ContextBuilder, pad_rows
-from rag_core.models.generator import Generator
+from rag_core.models.generator import Generator, load_generator
 from rag_core.schemas import Passage
 
 LARGEST = 6_000_000  # parameters
+SAVE_EVERY = 250  # steps; what has been learnt so far is always on disk
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     seed: int = 1
+    stage: int = 0  # of the curriculum, to begin with
     steps: int = 4000
     batch: int = 32
     learning_rate: float = 7e-4
+    position_rate: float = 0.05  # of the learning rate, for the tables of positions
     warm_up: int = 200
     decay_from: float = 0.5  # share of the steps after which the rate falls, linearly, to a tenth
     clip: float = 1.0
     weight_decay: float = 0.01
-    check_every: int = 50
+    earlier: float = 0.2  # share of examples drawn from the stage before
+    check_every: int = 100
     tokenizer_texts: int = 4000
     vocabulary: int = 3000
 
@@ -65,9 +70,11 @@ class Batches:
         self.layout, self.tokenizer = generator.layout, generator.tokenizer
         self.contexts = ContextBuilder(self.tokenizer, cache=0)
 
-    def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Spans]:
         rows = [self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings]
-        return (*pad_rows(rows, PAD), self.labels([r.answer for r in readings]))
+        answers = self.tokenizer.encode([r.answer for r in readings])
+        spans = find_spans(rows, answers, [r.holds for r in readings])
+        return (*pad_rows(rows, PAD), self.labels([r.answer for r in readings]), spans)
 
     def denoising(self, pairs: list[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         before, after = self.tokenizer.before, self.tokenizer.after
@@ -85,13 +92,21 @@ class Batches:
 
 
 def batch_loss(
-    generator: Generator, ids_NS: torch.Tensor, mask_NS: torch.Tensor, labels_NT: torch.Tensor
-) -> torch.Tensor:
-    """Mean negative log-likelihood of every scored token."""
+    generator: Generator,
+    ids_NS: torch.Tensor,
+    mask_NS: torch.Tensor,
+    labels_NT: torch.Tensor,
+    guide: Guide | None = None,
+    spans: Spans | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(mean negative log-likelihood of every scored token, the guide's loss or 0)."""
     states_NSD = generator.encode(ids_NS, mask_NS)
     hidden_NTD = generator.decode(states_NSD, mask_NS, labels_NT[:, :-1])
     logits_NTV = generator.project(hidden_NTD)
-    return F.cross_entropy(logits_NTV.flatten(0, 1), labels_NT[:, 1:].flatten(), ignore_index=PAD)
+    nll = F.cross_entropy(logits_NTV.flatten(0, 1), labels_NT[:, 1:].flatten(), ignore_index=PAD)
+    if guide is None or spans is None:
+        return nll, torch.zeros(())
+    return nll, guide(states_NSD, mask_NS, spans)
 
 
 @torch.no_grad()
@@ -119,7 +134,7 @@ def check(generator: Generator, batches: Batches, rng: random.Random, stage: Sta
         reading = draw_reading(rng, stage)
         if reading.holds:
             readings.append(reading)
-    ids_NS, mask_NS, _ = batches.reading(readings)
+    ids_NS, mask_NS, *_ = batches.reading(readings)
     answers = greedy(generator, ids_NS, mask_NS)
     return float(np.mean([a == r.answer for a, r in zip(answers, readings)]))
 
@@ -131,16 +146,19 @@ def check_crowd(generator: Generator, batches: Batches, rng: random.Random, n: i
         crowd = draw_crowd(rng, CURRICULUM[-1], 5)
         if len(crowd) == 5:
             crowds.append(crowd)
-    ids_NS, mask_NS, _ = batches.reading([r for crowd in crowds for r in crowd])
+    ids_NS, mask_NS, *_ = batches.reading([r for crowd in crowds for r in crowd])
     answers = greedy(generator, ids_NS, mask_NS, crowd=5)
     return float(np.mean([a == crowd[0].answer for a, crowd in zip(answers, crowds)]))
 
 
-def draw_pool(rng: random.Random, stage: Stage, batch: int, batches: int = 8) -> list[list[Reading]]:
+def draw_pool(rng: random.Random, recipe: Recipe, at: int, batches: int = 8) -> list[list[Reading]]:
     """Batches of about equal lengths, so that little is spent on padding, in random order."""
-    readings = [draw_reading(rng, stage) for _ in range(batch * batches)]
+    stages = (CURRICULUM[max(0, at - 1)], CURRICULUM[at])
+    readings = [
+        draw_reading(rng, stages[rng.random() >= recipe.earlier]) for _ in range(recipe.batch * batches)
+    ]
     readings.sort(key=lambda r: len(r.text) + len(r.question))
-    pool = [readings[i : i + batch] for i in range(0, len(readings), batch)]
+    pool = [readings[i : i + recipe.batch] for i in range(0, len(readings), recipe.batch)]
     rng.shuffle(pool)
     return pool
 
@@ -152,52 +170,74 @@ def rate(recipe: Recipe, step: int) -> float:
     return min(1.0, step / recipe.warm_up) * (1 - 0.9 * min(1.0, fall))
 
 
-def pretrain(recipe: Recipe, size: Size, log: Callable[[dict, Generator], None]) -> Generator:
-    """Train from the seed; `log` gets one dict per check, and the generator as it stands."""
-    texts = sample_texts(recipe.seed, recipe.tokenizer_texts)
-    tokenizer = train_tokenizer(texts, recipe.vocabulary)
-    generator = new_generator(tokenizer, size, recipe.seed).train()
+def pretrain(
+    recipe: Recipe,
+    size: Size,
+    log: Callable[[dict, Generator], None],
+    start: Generator | None = None,
+) -> Generator:
+    """Train from the seed; `log` gets one dict per check, and the generator as it stands.
+
+    With `start`, go on from another run's weights and tokenizer at the recipe's `stage`.
+    """
+    if start is None:
+        tokenizer = train_tokenizer(sample_texts(recipe.seed, recipe.tokenizer_texts), recipe.vocabulary)
+        start = new_generator(tokenizer, size, recipe.seed)
+    generator = start.train()
     n_parameters = sum(p.numel() for p in generator.parameters())
     if n_parameters > LARGEST:
         raise ValueError(f"{n_parameters} parameters; mini-bart has at most {LARGEST}")
     batches = Batches(generator)
+    guide = Guide(generator)
+    trained = [*generator.parameters(), *guide.parameters()]
+    # Positions not yet seen must stay like those that were: the tables move slowly.
+    positions = [p for n, p in generator.named_parameters() if "embed_positions" in n]
+    groups = [
+        {"params": positions, "lr": recipe.learning_rate * recipe.position_rate},
+        {"params": [p for p in trained if not any(p is q for q in positions)]},
+    ]
     optimizer = torch.optim.AdamW(
-        generator.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+        groups, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: rate(recipe, s + 1))
     rng = random.Random(f"{recipe.seed}:reading")
     check_rng = random.Random(f"{recipe.seed}:checks")
-    pool, pool_stage = [], None
-    at, losses, started = 0, [], time.monotonic()
+    pool: list[list[Reading]] = []
+    at, losses, guidances, started = recipe.stage, [], [], time.monotonic()
     for step in range(1, recipe.steps + 1):
         stage = CURRICULUM[at]
         if step % stage.denoise_every == 0:
+            spans = None
             batch = batches.denoising([draw_denoising(rng, stage) for _ in range(recipe.batch)])
         else:
-            if not pool or pool_stage is not stage:
-                pool, pool_stage = draw_pool(rng, stage, recipe.batch), stage
-            batch = batches.reading(pool.pop())
-        loss = batch_loss(generator, *batch)
+            if not pool:
+                pool = draw_pool(rng, recipe, at)
+            *batch, spans = batches.reading(pool.pop())
+        loss, guidance = batch_loss(generator, *batch, guide, spans)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(generator.parameters(), recipe.clip)
+        (loss + guidance).backward()
+        torch.nn.utils.clip_grad_norm_(trained, recipe.clip)
         optimizer.step()
         scheduler.step()
         losses.append(loss.item())
+        if spans is not None:
+            guidances.append(guidance.item())
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(f"loss {losses[-1]} at step {step}")
         if step % recipe.check_every == 0 or step == recipe.steps:
             generator.eval()
             em = check(generator, batches, check_rng, stage)
             row = {"step": step, "stage": stage.name, "loss": round(float(np.mean(losses)), 4), "em": em}
+            row["guidance"] = round(float(np.mean(guidances)), 4)
             if at == len(CURRICULUM) - 1 and (step % 250 == 0 or step == recipe.steps):
                 row["em_crowd"] = check_crowd(generator, batches, check_rng)
             row["seconds"] = round(time.monotonic() - started, 1)
             log(row, generator)
             generator.train()
             losses.clear()
+            guidances.clear()
             if em >= stage.advance_at:
-                at += 1
+                at, pool = at + 1, []
     return generator.eval()
 
 
@@ -242,20 +282,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--start", type=Path, help="go on from the weights of this directory")
+    parser.add_argument("--stage", type=int, default=0, help="stage of the curriculum to begin with")
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(seed=args.seed, steps=args.steps, batch=args.batch)
+    recipe = Recipe(seed=args.seed, steps=args.steps, batch=args.batch, stage=args.stage)
+    start = load_generator(str(args.start)) if args.start else None
     size = Size(vocabulary=recipe.vocabulary)
     rows: list[dict] = []
 
     def log(row: dict, generator: Generator) -> None:
         rows.append(row)
-        if "em_crowd" in row:
+        if row["step"] % SAVE_EVERY == 0:
             save(generator, recipe, size, args.output, rows)
         left = row["seconds"] / row["step"] * (recipe.steps - row["step"])
         print(json.dumps(row), f"about {left / 60:.0f} min left", flush=True)
 
-    generator = pretrain(recipe, size, log)
+    generator = pretrain(recipe, size, log, start)
     save(generator, recipe, size, args.output, rows)
     print(f"mini-bart written to {args.output}")
     return 0

@@ -43,12 +43,11 @@ class Stage:
 
 
 CURRICULUM = (
-    Stage("one sentence", 1, 0, 1, 0.0, 4, opening=False, cues=False, advance_at=0.6),
-    Stage("two sentences", 2, 0, 1, 0.0, 8, opening=False, cues=False),
-    Stage("three facts, two wordings", 3, 0, 2, 0.0, 12, cues=False),
-    Stage("four facts, all wordings", 4, 1, 4, 0.0, 15),
-    Stage("whole passages", 5, 4, 4, 0.2, 20),
-    Stage("whole passages and others' passages", 5, 4, 4, 0.5, 25, advance_at=2.0),
+    Stage("one sentence", 1, 0, 1, 0.0, 6, opening=False, cues=False),
+    Stage("two facts", 2, 0, 2, 0.0, 10, cues=False),
+    Stage("three facts, all wordings", 3, 1, 4, 0.1, 20, advance_at=0.7),
+    Stage("whole passages", 5, 4, 4, 0.3, 25, advance_at=0.7),
+    Stage("whole passages, half of them others'", 5, 4, 4, 0.5, 25, advance_at=2.0),
 )
 
 
@@ -105,7 +104,9 @@ def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
 def passage_text(entity: Entity, relation: str, rng: random.Random, names: NameMaker, stage: Stage) -> str:
     """A passage that states `relation` and others, up to the stage's length."""
     others = [r for r in RELATIONS[entity.kind] if r != relation]
-    n_others = min(len(others), rng.randint(max(1, stage.facts - 2), stage.facts - 1) if stage.facts > 1 else 0)
+    n_others = min(
+        len(others), rng.randint(max(1, stage.facts - 2), stage.facts - 1) if stage.facts > 1 else 0
+    )
     relations = (relation, *rng.sample(others, n_others))
     sentences = article_sentences(
         entity, rng, names, relations, fillers=rng.randint(0, stage.fillers), wordings=stage.wordings

@@ -1,0 +1,96 @@
+"""Where the answer stands in the passage, told to mini-bart while it is pretrained.
+
+Reading is two skills: mark the words that answer the question, and copy them in order. Learnt from
+the words of the answer alone, both appear only after many thousand examples. Two auxiliary losses
+teach them directly; neither leaves a trace in the model's shape, which stays a plain BART:
+
+- tags: two linear heads on the encoder's states say for every input token whether it is in the
+  answer and whether it begins it (nothing is tagged where the passage is another's);
+- alignment: the heads of the last cross-attention look at the input token that is to be copied.
+
+Legend: N rows, S input tokens, T scored tokens, D width, H guided heads, d head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from rag_core.models.generator import Generator
+
+GUIDED_HEADS = 4
+_POSITIVE = 20.0  # weight of a tagged token: about one in twenty-five is
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where each row's answer stands: its first input token (-1: nowhere) and its length."""
+
+    start_N: torch.Tensor
+    length_N: torch.Tensor
+
+
+def find_spans(
+    rows: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], holds: Sequence[bool]
+) -> Spans:
+    """First place of each answer's tokens in its row; -1 where the passage does not hold it."""
+    starts = []
+    for row, answer, held in zip(rows, answers, holds, strict=True):
+        n = len(answer)
+        places = (i for i in range(len(row) - n + 1) if list(row[i : i + n]) == list(answer))
+        starts.append(next(places, -1) if held else -1)
+    return Spans(torch.tensor(starts), torch.tensor([len(a) for a in answers]))
+
+
+class Guide(nn.Module):
+    """The auxiliary heads and losses for one generator."""
+
+    def __init__(self, generator: Generator) -> None:
+        super().__init__()
+        config = generator.config
+        self.tags = nn.Linear(config.d_model, 2)
+        self._attention = [generator.model.get_decoder().layers[-1].encoder_attn]  # a list: not a child
+        self._query_NTD: torch.Tensor | None = None
+        self._attention[0].register_forward_pre_hook(self._keep_query, with_kwargs=True)
+
+    def _keep_query(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._query_NTD = args[0] if args else kwargs["hidden_states"]
+
+    def forward(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
+        """Both losses for the batch that the decoder has just read."""
+        return self.tag_loss(states_NSD, mask_NS, spans) + self.alignment_loss(states_NSD, mask_NS, spans)
+
+    def tag_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
+        at_S = torch.arange(states_NSD.shape[1])
+        start_N1, end_N1 = spans.start_N[:, None], (spans.start_N + spans.length_N)[:, None]
+        held_N1 = start_N1 >= 0
+        inside_NS = held_N1 & (at_S >= start_N1) & (at_S < end_N1)
+        wanted_NS2 = torch.stack([inside_NS, held_N1 & (at_S == start_N1)], -1).float()
+        weight = torch.tensor(_POSITIVE)
+        loss_NS2 = F.binary_cross_entropy_with_logits(
+            self.tags(states_NSD), wanted_NS2, reduction="none", pos_weight=weight
+        )
+        return (loss_NS2.sum(-1) * mask_NS).sum() / mask_NS.sum()
+
+    def alignment_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
+        attention, query_NTD = self._attention[0], self._query_NTD
+        width = attention.head_dim * GUIDED_HEADS
+        n, t = query_NTD.shape[:2]
+        q_NTHd = attention.q_proj(query_NTD)[..., :width].view(n, t, GUIDED_HEADS, -1)
+        k_NSHd = attention.k_proj(states_NSD)[..., :width].view(n, -1, GUIDED_HEADS, attention.head_dim)
+        scores_NHTS = torch.einsum("nthd,nshd->nhts", q_NTHd, k_NSHd) * attention.scaling
+        scores_NHTS = scores_NHTS.masked_fill(mask_NS[:, None, None] == 0, float("-inf"))
+        step_T = torch.arange(t)
+        held_NT = (spans.start_N[:, None] >= 0) & (step_T < spans.length_N[:, None])
+        place_NT = (spans.start_N[:, None] + step_T).clamp(0, mask_NS.shape[1] - 1)
+        index_NHT1 = place_NT[:, None, :, None].expand(-1, GUIDED_HEADS, -1, 1)
+        log_probs_NHT = scores_NHTS.log_softmax(-1).gather(-1, index_NHT1)[..., 0]
+        kept_NHT = held_NT[:, None].expand_as(log_probs_NHT)
+        if not kept_NHT.any():
+            return scores_NHTS.new_zeros(())
+        return -log_probs_NHT[kept_NHT].mean()
