@@ -85,6 +85,7 @@ class _Expander:
     def _call(self, span: Span) -> str:
         start, end = span.start + 2, span.end - 2
         head = _NAME.match(self._text, start, end)
+        assert head  # the pattern matches the empty text too
         name = head.group()
         function, colon, _ = name.partition(":")
         if colon and (render := find_function(function)):
@@ -224,4 +225,6 @@ def _unclosed_call(text: str, start: int, braces: int) -> Span:
 
 def _unclosed_table(text: str, start: int) -> Span:
     """The first line of a table without an end; its rows start with `|` and go with the lines pass."""
-    return Span(start, _TABLE_HEAD.match(text, start).end(), UNCLOSED_TABLE)
+    head = _TABLE_HEAD.match(text, start)
+    assert head  # `start` is where this pattern's beginning was found
+    return Span(start, head.end(), UNCLOSED_TABLE)

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from rag_core import files
 from rag_core.wiki.export_xml import ExportParser, Item
@@ -60,7 +60,7 @@ def read_dump(
     """`read_pages` with bad pages left in, and one `SiteInfo` ahead of the pages where the dump has one."""
     name = _name_of(path_or_file)
     by_name = isinstance(path_or_file, (str, os.PathLike))
-    with files.open_input(name) if by_name else nullcontext(path_or_file) as source:
+    with files.open_input(name) if by_name else nullcontext(cast(BinaryIO, path_or_file)) as source:
         if byte_range is None:
             local_path = name if by_name and files.is_local(name) else None
             yield from _parse(xml_chunks(source, name, local_path=local_path), ExportParser(name), name)

@@ -27,6 +27,8 @@ class ExportParser:
     file. `ends_dump`: the end of the root element must come.
     """
 
+    _redirect: str | None
+
     def __init__(self, name: str, *, fragment: bool = False, ends_dump: bool = True):
         self.complete = False
         self._name = name
@@ -145,7 +147,7 @@ class ExportParser:
 
     def _begin_page(self) -> None:
         self._page_id = self._title = self._namespace = self._wikitext = ""
-        self._redirect: str | None = None
+        self._redirect = None
 
     def _finished_page(self) -> Page | BadPage:
         fault = self._fault()

@@ -55,7 +55,7 @@ def read_index(index: str, dump: str) -> list[StreamRange]:
             ids.append([])
         ids[-1].append(page_id)
     ends = [*offsets[1:], dump_bytes]
-    return [StreamRange(*bounds, tuple(page_ids)) for *bounds, page_ids in zip(offsets, ends, ids)]
+    return [StreamRange(start, end, tuple(page_ids)) for start, end, page_ids in zip(offsets, ends, ids)]
 
 
 def merge_ranges(ranges: Iterable[StreamRange], max_bytes: int) -> list[StreamRange]:

@@ -25,8 +25,8 @@ def strip_quotes(line: str) -> str:
         italics += length in (2, 5)
         bolds += length in (3, 5)
         parts[i] = "'" * length
-    if italics % 2 and bolds % 2 and (i := _apostrophe_bold(parts)) is not None:
-        parts[i] += "'"
+    if italics % 2 and bolds % 2 and (at := _apostrophe_bold(parts)) is not None:
+        parts[at] += "'"
     return "".join(parts[::2])
 
 

@@ -69,9 +69,6 @@ def strip_tags(text: str) -> str:
     return _TagStripper(text).run()
 
 
-_NOT_LOOKED_UP: object = object()
-
-
 class _TagStripper:
     """One page; what was looked up in it once is kept, so that no text is searched twice."""
 
@@ -147,8 +144,8 @@ class _TagStripper:
         return self._tables
 
     def _close(self, name: str, position: int) -> re.Match[str] | None:
-        known = self._next_close.get(name, _NOT_LOOKED_UP)
-        if known is _NOT_LOOKED_UP or (known is not None and known.start() < position):
+        known = self._next_close.get(name)
+        if name not in self._next_close or (known is not None and known.start() < position):
             known = re.compile(rf"</{name}\b[^<>]*+>", re.IGNORECASE).search(self._text, position)
             self._next_close[name] = known
         return known

@@ -60,7 +60,7 @@ def day_first(arguments: Arguments) -> str:
     """{{date|4|mai|1931}}: day, month, year, and the odd weekday or empty field between them."""
     parts = [part for part in arguments.unnamed()[:4] if part]
     if len(parts) == 1 and (iso := _ISO_DATE.fullmatch(parts[0])):
-        return format_date(*iso.groups(), arguments.lang)
+        return format_date(iso[1], iso[2], iso[3], arguments.lang)
     if len(parts) >= 2 and parts[0][:1].isdigit() and len(parts[0]) == 4 and parts[1].isdecimal():
         return format_date(parts[0], parts[1], parts[2] if len(parts) > 2 else "", arguments.lang)
     if parts and not parts[0][:1].isdigit() and len(parts) == 4:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable
 
 _TOKEN = re.compile(
     r"\s*(?:(\d+(?:\.\d*)?(?:e[+-]?\d{1,3})?|\.\d+)|(<=|>=|<>|!=|[-+*/^()<>=−×÷]|[a-z]+))", re.IGNORECASE
@@ -41,7 +42,7 @@ def format_value(value: float) -> str:
 
 def _expression(tokens: list[str | float], at: int, level: int) -> tuple[float, int]:
     left, at = _operand(tokens, at)
-    while at < len(tokens) and (mine := _LEVELS.get(tokens[at], 0)) > level:
+    while at < len(tokens) and (mine := _LEVELS.get(str(tokens[at]), 0)) > level:
         sign = tokens[at]
         right, at = _expression(tokens, at + 1, mine)
         left = _apply(sign, left, right)
@@ -68,7 +69,7 @@ def _operand(tokens: list[str | float], at: int) -> tuple[float, int]:
     raise ValueError(f"no operand: {token!r}")
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[[float], float]] = {
     "abs": abs, "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt,
     "exp": math.exp, "ln": math.log, "sin": math.sin, "cos": math.cos, "tan": math.tan, "not": operator.not_,
 }  # fmt: skip

@@ -64,8 +64,8 @@ def _tag(arguments: Arguments) -> str:
 
 def _pad(left: bool) -> Renderer:
     def render(arguments: Arguments) -> str:
-        text, width, filler = arguments[1], arguments[2], arguments[3] or "0"
-        width = min(int(width), 100) if width.isdecimal() else 0
+        text, filler = arguments[1], arguments[3] or "0"
+        width = min(int(arguments[2]), 100) if arguments[2].isdecimal() else 0
         padding = (filler * width)[: max(0, width - len(text))]
         return padding + text if left else text + padding
 

@@ -112,9 +112,9 @@ s ; s ; second ; seconds
 def _read_units() -> dict[str, tuple[str, str, str]]:
     units = {}
     for line in _UNITS.strip().split("\n"):
-        codes, *names = (field.strip() for field in line.split(";"))
+        codes, symbol, one, several = (field.strip() for field in line.split(";"))
         for code in codes.split():
-            units[code] = tuple(names)
+            units[code] = (symbol, one, several)
     return units
 
 
@@ -130,7 +130,7 @@ _BETWEEN = {
 }  # fmt: skip
 
 
-def convert(arguments: Arguments) -> str:
+def convert(arguments: Arguments | _Abbreviated) -> str:
     """{{convert|12|to|15|km|mi}} → "12 to 15 kilometres"; {{convert|5|ft|6|in|m}} → "5 feet 6 inches"."""
     values = arguments.unnamed()
     if not values or not values[0]:
