@@ -1,6 +1,6 @@
 """BERT's forward pass with its linear layers in 8-bit integers, for encoding on a CPU.
 
-Weights have one scale an output column, activations one a token, taken anew for every token: so a
+Weights have one scale an output column, activations one range a token, taken anew for every token: so a
 token's numbers, and a text's vector, do not depend on the texts beside it. Sums are exact 32-bit
 integers; everything between the linear layers stays in float32.
 
@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-ZERO_POINT = 128
-
 
 class Int8Linear:
     """One or more linear layers that read the same input, as one integer product."""
@@ -25,15 +23,17 @@ class Int8Linear:
         self.bias_O = torch.cat([layer.bias.detach().float() for layer in layers])
         self.scale_O = weight_OI.abs().amax(1).clamp_(min=1e-30) / 127
         integers_OI = (weight_OI / self.scale_O[:, None]).round_().to(torch.int8)
+        self._sums_O = (integers_OI.float() * self.scale_O[:, None]).sum(1)
         self._packed = torch.ops.onednn.qlinear_prepack(integers_OI, None)
         self._zeros_O = torch.zeros(len(self.bias_O), dtype=torch.int32)
 
-    def __call__(self, rows_TI: torch.Tensor, scale_T1: torch.Tensor) -> torch.Tensor:
-        """[T, O] float32 from the integers and scales of `quantise_rows`."""
+    def __call__(self, input_TI: torch.Tensor) -> torch.Tensor:
+        """[T, O] float32: with x = least + step·u, x·W = step·(u·W) + least·(column sums of W)."""
+        rows_TI, step_T1, least_T1 = quantise_rows(input_TI)
         products_TO = torch.ops.onednn.qlinear_pointwise(
             rows_TI,
             1.0,
-            ZERO_POINT,
+            0,
             self._packed,
             self.scale_O,
             self._zeros_O,
@@ -45,16 +45,20 @@ class Int8Linear:
             [],
             "",
         )
-        return torch.addcmul(self.bias_O, products_TO, scale_T1, out=products_TO)
+        torch.addcmul(self.bias_O, products_TO, step_T1, out=products_TO)
+        return products_TO.addcmul_(least_T1, self._sums_O)
 
 
-def quantise_rows(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each row as uint8 around 128 [T, I], and the step of each row [T, 1]."""
-    largest_T1 = torch.maximum(rows_TI.amax(1, keepdim=True), -rows_TI.amin(1, keepdim=True))
-    scale_T1 = largest_T1.clamp_(min=1e-30).div_(127)
-    # All positive, so that the conversion, which cuts, rounds to the nearest integer.
-    steps_TI = (rows_TI * scale_T1.reciprocal()).add_(ZERO_POINT + 0.5)
-    return steps_TI.to(torch.uint8), scale_T1
+def quantise_rows(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Each row as u in 0..255 (uint8) [T, I], its step and its least number [T, 1]: x ≈ least + step·u.
+
+    From the row's least to its largest number, because GELU gives hardly any below 0.
+    """
+    least_T1 = rows_TI.amin(1, keepdim=True)
+    step_T1 = (rows_TI.amax(1, keepdim=True) - least_T1).clamp_(min=1e-30).div_(255)
+    # The conversion cuts; half a step more makes it round to the nearest.
+    steps_TI = (rows_TI - least_T1).mul_(step_T1.reciprocal()).add_(0.5)
+    return steps_TI.to(torch.uint8), step_T1, least_T1
 
 
 class Int8Bert:
@@ -93,10 +97,10 @@ class _Layer:
         self, hidden_TH: torch.Tensor, mask_B11S: torch.Tensor, shape: torch.Size, heads: int
     ) -> torch.Tensor:
         batch, length, size = shape
-        joined_T3H = self._query_key_value(*quantise_rows(hidden_TH))
+        joined_T3H = self._query_key_value(hidden_TH)
         joined = joined_T3H.view(batch, length, 3, heads, size // heads).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(*joined.unbind(0), attn_mask=mask_B11S)
         mixed_TH = mixed.transpose(1, 2).reshape(-1, size)
-        hidden_TH = self._attention_norm(self._attended(*quantise_rows(mixed_TH)).add_(hidden_TH))
-        inner_TI = functional.gelu(self._inner(*quantise_rows(hidden_TH)))
-        return self._output_norm(self._outer(*quantise_rows(inner_TI)).add_(hidden_TH))
+        hidden_TH = self._attention_norm(self._attended(mixed_TH).add_(hidden_TH))
+        inner_TI = functional.gelu(self._inner(hidden_TH))
+        return self._output_norm(self._outer(inner_TI).add_(hidden_TH))
