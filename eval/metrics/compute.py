@@ -188,7 +188,8 @@ def _checked(metric: Metric, reference: Any) -> Any:
         return reference
     if metric.takes != "answer" or not metric.needs_references:
         return reference
-    references = [reference] if isinstance(reference, str) else [r for r in reference or () if r is not None]
+    many = () if reference is None else reference  # a list, or the array pandas makes of one
+    references = [reference] if isinstance(reference, str) else [r for r in many if r is not None]
     if not references:
         raise ValueError("no reference answers")
     if not all(isinstance(r, str) for r in references):

@@ -2,14 +2,17 @@
 
 A gold row has `label` and `evidence` (groups of `[annotation, id, page, line]`), a prediction
 `predicted_label` and `predicted_evidence` (`[page, line]`, best first). A row that holds both serves as its
-own gold. Labels compare in upper case. Source: sheffieldnlp/fever-scorer `src/fever/scorer.py`.
+own gold. Labels compare in upper case, pages by their canonical titles (bracket escapes, underscores,
+NFC). Source: sheffieldnlp/fever-scorer `src/fever/scorer.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from eval.metrics.base import is_missing
+from rag_core.datasets.fever import canonical_title
 
 UNVERIFIABLE = "NOT ENOUGH INFO"
 MAX_EVIDENCE = 5
@@ -34,7 +37,7 @@ def is_missing_label(prediction: Any) -> bool:
 
 def gold_groups(reference: dict[str, Any]) -> list[list[Sentence]]:
     """The evidence groups of a gold row as (page, line)."""
-    return [[(item[-2], item[-1]) for item in group] for group in reference["evidence"]]
+    return [[(_page(item[-2]), item[-1]) for item in group] for group in reference["evidence"]]
 
 
 def predicted_sentences(prediction: dict[str, Any], max_evidence: int | None) -> list[Sentence]:
@@ -44,8 +47,15 @@ def predicted_sentences(prediction: dict[str, Any], max_evidence: int | None) ->
         page, line = item if isinstance(item, list | tuple) and len(item) == 2 else (None, None)
         if not isinstance(page, str) or isinstance(line, bool) or not isinstance(line, int):
             raise ValueError(f"predicted evidence {item!r}: expected [page, line]")
-        sentences.append((page, line))
+        sentences.append((_page(page), line))
     return sentences[:max_evidence]
+
+
+def _page(title: str | None) -> str | None:
+    return None if title is None else _canonical(title)
+
+
+_canonical = functools.lru_cache(maxsize=1 << 16)(canonical_title)
 
 
 def is_complete(groups: list[list[Sentence]], sentences: list[Sentence]) -> bool:

@@ -39,7 +39,7 @@ class FeverEvidence(PooledMetric):
         self.name, self.part = f"fever_{part}", part
         self.max_evidence = max_evidence
         self.unit = math.lcm(*range(1, max_evidence + 1))
-        self.options = f"macro|max_evidence:{max_evidence}|like:fever-scorer"
+        self.options = f"macro|max_evidence:{max_evidence}|pages:canonical|like:fever-scorer"
 
     def statistics(self, prediction: dict[str, Any], references: Any) -> Statistics | None:
         reference = prediction if references is None else references

@@ -30,7 +30,7 @@ class FeverScore(BinaryMetric):
 
     def __init__(self, max_evidence: int | None = MAX_EVIDENCE) -> None:
         self.max_evidence = max_evidence
-        self.options = f"case:upper|max_evidence:{max_evidence}|like:fever-scorer"
+        self.options = f"case:upper|max_evidence:{max_evidence}|pages:canonical|like:fever-scorer"
 
     def statistics(self, prediction: dict[str, Any], references: Any) -> Statistics:
         reference = prediction if references is None else references

@@ -25,6 +25,7 @@ from eval.metrics.base import MeanMetric, Statistics
 from eval.metrics.bleu import brevity_penalty, clipped_matches
 
 _TYPES = ("what which who whom whose where when how What Which Why Who Whom Whose Where When How").split()
+_RANK = {word: rank for rank, word in enumerate(_TYPES)}
 _FUNCTION_WORDS = frozenset(
     "a about above after again against all am an and any are as at be because been before being below "
     "between both but by can did do does doing don down during each few for from further had has have "
@@ -52,16 +53,15 @@ def ptb_words(text: str) -> list[str]:
 def components(question: str) -> tuple[str, str, str, str]:
     """Entities, relevant words, question type, function words; each as a text of words."""
     words = question.split()
-    kinds = []
-    for kind in _TYPES:
-        for i, word in enumerate(words):
-            if word == kind:
-                kinds.append(word)
-                if word.lower() in ("what", "which") and i + 1 < len(words):
-                    kinds.append(words[i + 1])
+    places = [i for i, word in enumerate(words) if word in _RANK]
+    kinds: list[str] = []
+    for i in sorted(places, key=lambda place: _RANK[words[place]]):
+        takes_next = words[i].lower() in ("what", "which")
+        kinds += words[i : i + 2] if takes_next else words[i : i + 1]
+    taken = set(kinds)
     named = words[1:] if words and words[0].lower() in _TYPES else words
     entities = [w for w in named if w[0].isupper()]
-    rest = [w for w in words if w not in kinds]
+    rest = [w for w in words if w not in taken]
     relevant = [w for w in rest if not w[0].isupper() and w not in _FUNCTION_WORDS]
     function = [w.lower() for w in words if w.lower() in _FUNCTION_WORDS]
     return " ".join(entities), " ".join(relevant), " ".join(kinds), " ".join(function)

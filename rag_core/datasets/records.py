@@ -16,7 +16,6 @@ from rag_core import files
 from rag_core.errors import DataError
 from rag_core.schemas import Question
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -68,6 +69,17 @@ def test_what_is_not_an_example_is_refused_by_number(name):
         compute(name, "abc", ["abc"])
     with pytest.raises(ValueError, match="no examples, the value is undefined"):
         compute(name, [], [])
+
+
+def test_columns_of_a_data_frame():
+    """pandas gives lists back as arrays."""
+    frame = pd.DataFrame({"prediction": ["a", None, "c"], "answers": [["a"], ["b"], ["x", "c"]]})
+    frame.answers = [np.array(answers, object) for answers in frame.answers]
+    score = compute("exact_match", frame.prediction, frame.answers)
+    assert (score.per_example, score.n_missing) == ([1.0, 0.0, 1.0], 1)
+    assert compute("top_1_accuracy", [np.array([1, 0])]).value == 1.0
+    with pytest.raises(ValueError, match="no reference answers"):
+        compute("exact_match", ["a"], [np.array([])])
 
 
 def test_mappings_join_by_id():

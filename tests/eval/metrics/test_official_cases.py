@@ -133,6 +133,9 @@ def test_fever_evidence_limits_in_any_order():
     for limits in ((3, 1, 3), (1, 5), (5, 1)):
         found = [compute("fever_score", ours, gold, max_evidence=limit).value for limit in limits]
         assert found == [float(limit > 1) for limit in limits]
+    page = [[[None, None, "Beyonce\u0301_-LRB-album-RRB-", 0]]]
+    spelled = {"predicted_label": "SUPPORTS", "predicted_evidence": [["Beyonc\u00e9 (album)", 0]]}
+    assert compute("fever_score", [spelled], [{"label": "SUPPORTS", "evidence": page}]).value == 1.0
     unverifiable = {"label": "NOT ENOUGH INFO", "evidence": []}
     two_way = compute(
         "fever_accuracy_2way", ["SUPPORTS", None, "REFUTES"], ["SUPPORTS", "REFUTES", unverifiable]
