@@ -22,6 +22,7 @@ from rag_core import files
 from rag_core.checkpoints.native import save_native
 from rag_core.checkpoints.store import MARKER
 from rag_core.datasets import load_questions
+from rag_core.digest import digest_of
 from rag_core.errors import UsageError
 from rag_core.models import ContextFormat, RagModel, load_generator
 from rag_core.run_dir import RunDir, check_output, claim, read_manifest, run_input
@@ -103,7 +104,7 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
         shutil.rmtree(output / "_last", ignore_errors=True)
         (work / "last").rename(output / "_last")
     shutil.rmtree(work, ignore_errors=True)
-    return _finish(config, claimed, examples, progress, time.monotonic() - started)
+    return _finish(config, model, claimed, examples, progress, time.monotonic() - started)
 
 
 def plan_steps(config: TrainConfig, n_examples: int) -> int:
@@ -159,6 +160,7 @@ def build_retriever(config: TrainConfig, model: RagModel) -> Retriever | None:
     from rag_core.retrieval import FaissIndex
 
     index = FaissIndex.open(config.index)
+    _check_fit(model, read_manifest(config.index), config.index)
     return DenseRetriever(model.question_encoder, index, index.ids, index.vectors(), store, trained)
 
 
@@ -185,17 +187,28 @@ def _inputs(config: TrainConfig) -> dict[str, Any]:
             and (url := getattr(config, name)) is not None
         ):
             manifest = read_manifest(url)
-            inputs[name] = run_input(manifest) if "content_digest" in manifest else manifest["fingerprint"]
+            inputs[name] = run_input(manifest)
     return inputs
 
 
 def _finish(
-    config: TrainConfig, claimed: RunDir, examples: Sequence[Example], progress: Progress, seconds: float
+    config: TrainConfig,
+    model: RagModel,
+    claimed: RunDir,
+    examples: Sequence[Example],
+    progress: Progress,
+    seconds: float,
 ) -> dict[str, Any]:
+    from rag_core.encoders.text_encoder import weights_digest
+
+    encoder = model.question_encoder
     claimed.heartbeat()  # raises when another process has taken the directory over
     manifest = {
         **{k: claimed.run[k] for k in ("job", "fingerprint", "logic_version", "inputs", "models", "options")},
         "seed": config.seed,
+        "parts": [],  # a checkpoint has no rows; what it is made of enters the digest
+        "rows": 0,
+        "content_digest": digest_of([weights_digest(model.generator), encoder and encoder.fingerprint]),
         "examples": len(examples),
         "steps": progress.step,
         "best_step": progress.best_step,

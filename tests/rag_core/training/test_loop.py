@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from rag_core import DecodingConfig
+from rag_core.decoding import answer_questions
 from rag_core.errors import DataError, UsageError
+from rag_core.models.target_layout import TargetLayout
+from rag_core.schemas import Question
 from rag_core.training.config import TrainConfig
 from rag_core.training.log import Log
 from rag_core.training.loop import train
@@ -129,12 +133,22 @@ def test_a_frozen_question_encoder_stays_as_it_is(tmp_path):
     )
 
 
-def test_closed_book_learns_by_heart(tmp_path):
+@pytest.mark.parametrize("bos", [None, 0])
+def test_closed_book_learns_by_heart_from_the_first_token_on(tmp_path, bos):
+    """Training, decoding and text use one layout: targets come back whole, with or without a BOS."""
     model, examples, _ = training_setup()
     model.kind = "closed_book"
+    model.generator.layout = TargetLayout(start=2, bos=bos, eos=2, pad=1)
     log = tmp_path / "log.jsonl"
-    train(model, examples, None, CONFIG, tmp_path, steps=80, log=Log(log, quiet=True))
+    examples = [replace(e, target=f"{e.target} is {e.target}") for e in examples]
+    config = replace(CONFIG, max_target_length=8)
+    train(model, examples, None, config, tmp_path, steps=120, log=Log(log, quiet=True))
     assert losses(log)[-1] < 0.2 * losses(log)[0]
+    model.eval()
+    questions = [Question(e.question_id, e.question, (e.target,)) for e in examples]
+    empty = [[] for _ in examples]
+    found = answer_questions(model, questions, empty, empty, DecodingConfig(max_length=8))
+    assert [p.prediction for p in found] == [e.target for e in examples]
 
 
 def test_smoothing_is_of_the_marginal():

@@ -12,7 +12,7 @@ from rag_core.encoders import load_encoder
 from rag_core.errors import run_command
 from rag_core.models.generator import Generator
 from rag_core.models.target_layout import TargetLayout
-from rag_core.retrieval import Bm25Index
+from rag_core.retrieval import Bm25Index, FaissIndex
 from rag_core.schemas import Passage, Question
 from rag_core.train import main
 from tests.rag_core.encoders.conftest import bert_dir, tokenizer  # noqa: F401
@@ -54,6 +54,12 @@ def world(tmp_path, bert_dir, embeddings_run, passages_run):  # noqa: F811
         "--lr": "0.01",
         "--max-context-length": "30",
     }
+
+
+def write_index_manifest(directory, **extra):
+    """What `beam_jobs.index` adds to a built index, as far as it is read."""
+    manifest = {"job": "index", "fingerprint": "i", "parts": [], "rows": 6, "content_digest": "c", **extra}
+    (directory / "_manifest.json").write_text(json.dumps(manifest))
 
 
 def run(options, *flags):
@@ -117,7 +123,7 @@ def test_closed_book_and_bm25_and_a_frozen_question_encoder(world, tmp_path):
     assert (found.status, found.passage_ids, found.doc_posterior) == ("ok", (), ())
     assert run({**world, "--output": str(tmp_path / "frozen")}, "--freeze-question-encoder") == 0
     Bm25Index.build(PASSAGES, str(tmp_path / "bm25"))
-    (tmp_path / "bm25" / "_manifest.json").write_text(json.dumps({"job": "index", "fingerprint": "b"}))
+    write_index_manifest(tmp_path / "bm25")
     sparse = {k: v for k, v in world.items() if k != "--embeddings"}
     sparse |= {"--index": str(tmp_path / "bm25"), "--retriever": "bm25", "--output": str(tmp_path / "sparse")}
     assert run(sparse) == 0
@@ -147,6 +153,21 @@ def test_vectors_of_another_encoder_are_refused(world, tmp_path, capsys):
     path.write_text(json.dumps(manifest))
     assert run(world) == 2
     assert "made by encoder ffffffffffff" in capsys.readouterr().err
+
+
+def test_passages_may_come_through_an_index(world, tmp_path, capsys):
+    FaissIndex.build(world["--embeddings"], "flat", str(tmp_path / "flat"))
+    manifest = json.loads((tmp_path / "embeddings" / "_manifest.json").read_text())
+    write_index_manifest(tmp_path / "flat", encoder=manifest["encoder"])
+    options = {k: v for k, v in world.items() if k != "--embeddings"} | {"--index": str(tmp_path / "flat")}
+    assert run(options) == 0
+    exact = {**world, "--output": str(tmp_path / "exact")}
+    assert run(exact) == 0
+    logs = [
+        [json.loads(r)["loss"] for r in open(f"{o['--output']}/_log.jsonl") if "loss" in json.loads(r)]
+        for o in (options, exact)
+    ]
+    assert logs[0] == pytest.approx(logs[1], rel=1e-5)
 
 
 def test_a_checkpoint_cut_short_is_named(world, tmp_path):
