@@ -453,30 +453,41 @@ def question_text(
     entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random, wordings: int = 99
 ) -> str:
     """A question for one fact; `cues` are the attributes it names: "sort", "decade", "country"."""
+    return question_parts(entity, relation, cues, rng, wordings)[0]
+
+
+def question_parts(
+    entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random, wordings: int = 99
+) -> tuple[str, dict[str, str]]:
+    """(question, the phrase that stands in it for the name and for each cue)."""
     if entity.kind == "office":
-        subject = f"{rng.choice(SORT_WORDS[entity.sort][1])} of {entity.name}"
+        phrases = {"name": entity.name, "sort": rng.choice(SORT_WORDS[entity.sort][1])}
+        subject = f"{phrases['sort']} of {entity.name}"
     else:
-        subject = _subject(entity, cues, rng)
-    return rng.choice(FACT_WORDS[relation][1][:wordings]).format(s=subject).replace(",?", "?")
+        subject, phrases = _subject(entity, cues, rng)
+    question = rng.choice(FACT_WORDS[relation][1][:wordings]).format(s=subject)
+    return question.replace(",?", "?"), phrases
 
 
-def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:
-    phrases = {
+def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> tuple[str, dict[str, str]]:
+    decade = decade_words(entity.decade, rng)
+    every = {
         "sort": rng.choice(SORT_WORDS[entity.sort][1]),
-        "decade": rng.choice(_DECADE_CUES[entity.kind]).format(d=decade_words(entity.decade, rng)),
+        "decade": rng.choice(_DECADE_CUES[entity.kind]).format(d=decade),
         "country": rng.choice(_COUNTRY_CUES).format(
             country=entity.country, demonym=COUNTRIES[entity.country]
         ),
     }
-    chosen = [phrases[cue] for cue in cues]
+    phrases = {"name": entity.name, **{cue: every[cue] for cue in cues}}
+    chosen = [every[cue] for cue in cues]
     rng.shuffle(chosen)
     if not chosen:
-        return entity.name
-    if phrases["sort"] in chosen and rng.random() < 0.5:
-        chosen.remove(phrases["sort"])
-        head = f"{phrases['sort']} {entity.name}"
-        return f"{head}, {', '.join(chosen)}," if chosen else head
-    return f"{entity.name}, {', '.join(chosen)},"
+        return entity.name, phrases
+    if every["sort"] in chosen and rng.random() < 0.5:
+        chosen.remove(every["sort"])
+        head = f"{every['sort']} {entity.name}"
+        return (f"{head}, {', '.join(chosen)}," if chosen else head), phrases
+    return f"{entity.name}, {', '.join(chosen)},", phrases
 
 
 def decade_words(decade: int, rng: random.Random) -> str:

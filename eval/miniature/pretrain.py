@@ -73,7 +73,11 @@ class Batches:
     def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Spans]:
         rows = [self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings]
         answers = self.tokenizer.encode([r.answer for r in readings])
-        spans = find_spans(rows, answers, [r.holds for r in readings])
+        cues = [
+            [(ids, agrees) for ids, (_, agrees) in zip(self.tokenizer.encode([c for c, _ in r.cues]), r.cues)]
+            for r in readings
+        ]
+        spans = find_spans(rows, answers, [r.holds for r in readings], cues)
         return (*pad_rows(rows, PAD), self.labels([r.answer for r in readings]), spans)
 
     def denoising(self, pairs: list[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -229,6 +233,7 @@ def pretrain(
             em = check(generator, batches, check_rng, stage)
             row = {"step": step, "stage": stage.name, "loss": round(float(np.mean(losses)), 4), "em": em}
             row["guidance"] = round(float(np.mean(guidances)), 4)
+            row["agreement"] = round(guide.last_agreement, 4)
             if at == len(CURRICULUM) - 1 and (step % 250 == 0 or step == recipe.steps):
                 row["em_crowd"] = check_crowd(generator, batches, check_rng)
             row["seconds"] = round(time.monotonic() - started, 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from eval.miniature.facts import RELATIONS, Entity, change_holder, draw_entity, draw_namesakes, make_title
 from eval.miniature.names import NameMaker
-from eval.miniature.phrasing import article_sentences, later_section, question_text
+from eval.miniature.phrasing import article_sentences, later_section, question_parts
 from eval.miniature.questions import choose_cues
 
 _KINDS, _KIND_WEIGHTS = ("person", "work", "place", "office"), (55, 20, 10, 15)
@@ -60,6 +60,7 @@ class Reading:
     question: str
     answer: str
     holds: bool
+    cues: tuple[tuple[str, bool], ...] = ()  # phrases of the question; whether the passage agrees
 
 
 def draw_group(rng: random.Random, size: int) -> tuple[list[Entity], NameMaker]:
@@ -77,7 +78,7 @@ def draw_reading(rng: random.Random, stage: Stage) -> Reading:
     group, names = draw_group(rng, 2)
     entity = group[0]
     relation = rng.choice(RELATIONS[entity.kind])
-    question = _question(entity, relation, group, rng, stage)
+    question, phrases = _question(entity, relation, group, rng, stage)
     beside = rng.random() < stage.beside
     shown, section = entity, False
     if beside:
@@ -86,14 +87,15 @@ def draw_reading(rng: random.Random, stage: Stage) -> Reading:
         text = " ".join(later_section(shown, rng, names)[: 4 + stage.fillers])
     else:
         text = passage_text(shown, relation, rng, names, stage)
-    return Reading(shown.title, text, question, entity.facts[relation], not beside)
+    cues = () if section else _agreement(phrases, entity, shown)
+    return Reading(shown.title, text, question, entity.facts[relation], not beside, cues)
 
 
 def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
     """The same question over the passages of `size` namesakes, the right one first."""
     group, names = draw_group(rng, size)
     relation = rng.choice(RELATIONS[group[0].kind])
-    question = _question(group[0], relation, group, rng, stage)
+    question, _ = _question(group[0], relation, group, rng, stage)
     answer = group[0].facts[relation]
     return [
         Reading(e.title, passage_text(e, relation, rng, names, stage), question, answer, i == 0)
@@ -140,9 +142,15 @@ def sample_texts(seed: int, n: int) -> Iterator[str]:
         yield f"{reading.title} / {reading.text} // {reading.question}"
 
 
-def _question(entity: Entity, relation: str, group: list[Entity], rng: random.Random, stage: Stage) -> str:
+def _question(
+    entity: Entity, relation: str, group: list[Entity], rng: random.Random, stage: Stage
+) -> tuple[str, dict[str, str]]:
     cues = choose_cues(entity, group, rng) if stage.cues else ()
-    return question_text(entity, relation, cues, rng, stage.wordings)
+    return question_parts(entity, relation, cues, rng, stage.wordings)
+
+
+def _agreement(phrases: dict[str, str], asked: Entity, shown: Entity) -> tuple[tuple[str, bool], ...]:
+    return tuple((words, getattr(asked, cue) == getattr(shown, cue)) for cue, words in phrases.items())
 
 
 def _mismatch(

@@ -14,7 +14,7 @@ from eval.miniature.pretrain import Batches, Recipe, greedy, main, pretrain, rat
 from eval.miniature.reading import CURRICULUM, draw_crowd, draw_denoising, draw_reading, sample_texts
 from rag_core.models.generator import load_generator
 
-TINY = Size(width=32, encoder_layers=1, decoder_layers=1, heads=2, feed_forward=32, positions=256)
+TINY = Size(width=32, encoder_layers=2, decoder_layers=1, heads=2, feed_forward=32, positions=256)
 
 
 @pytest.fixture(scope="module")
