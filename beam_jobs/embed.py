@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from shlex import quote
 
 import pyarrow.parquet as pq
 
@@ -69,7 +70,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         parts=row_group_parts(args.passages),
         worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim, args.reuse),
         unit="passages",
-        next_step=f"python -m beam_jobs.index --embeddings {args.output} --kind flat --output INDEX",
+        next_step=f"python -m beam_jobs.index --embeddings {quote(args.output)} --kind flat --output INDEX",
         extra={"encoder": about},
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from shlex import quote
 
 from beam_jobs.handlers import generator_fingerprint, shared_model
 from beam_jobs.options import job_parser, run_job
@@ -101,8 +102,8 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         parts=parts,
         worker=worker,
         unit="questions",
-        next_step=f"python -m eval.run --predictions {args.output} --questions {args.questions} "
-        f"--task {args.task} --output RESULTS",
+        next_step=f"python -m eval.run --predictions {quote(args.output)} "
+        f"--questions {quote(args.questions)} --task {args.task} --output RESULTS",
     )
 
 

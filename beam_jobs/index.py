@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from shlex import quote
 
 import apache_beam as beam
 
@@ -61,7 +62,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         worker=None,
         unit="passages",
         extra=extra,
-        next_step=f"python -m beam_jobs.retrieve --index {args.output} {encoder}"
+        next_step=f"python -m beam_jobs.retrieve --index {quote(args.output)} {encoder}"
         "--questions FILE --task TASK --output RETRIEVED",
     )
 

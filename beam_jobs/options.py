@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+    StandardOptions,
+)
 from apache_beam.runners.runner import PipelineRunner
 
 from rag_core import files
@@ -42,26 +48,60 @@ def job_parser(job: str, description: str) -> Parser:
         description=description,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
-        epilog="Beam's own options (--runner, --direct_num_workers, --temp_location, …) may follow. "
-        "--dry_run builds the pipeline and touches no output.",
+        epilog="Beam's own options (--runner, --direct_num_workers, --temp_location, …) may follow.",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="run directory to write")
     parser.add_argument("--overwrite", action="store_true", help="replace a former run of other content")
+    parser.add_argument(
+        "--dry_run",
+        type=_truth,
+        nargs="?",
+        const=True,
+        default=False,
+        help="build the pipeline only",
+    )
     parser.add_argument("--profile", default="local", help="Beam options from runners/NAME.toml")
     return parser
+
+
+def _truth(word: str) -> bool:
+    if word.lower() in ("true", "yes", "1"):
+        return True
+    if word.lower() in ("false", "no", "0"):
+        return False
+    raise argparse.ArgumentTypeError(f"{word!r} is neither true nor false")
 
 
 def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, PipelineOptions]:
     """Split a command line into the job's options and Beam's. Raises UsageError on anything unknown."""
     args, rest = parser.parse_known_args(argv)
+    _refuse_unknown(rest, parser)
     try:
-        flags = [*profile_flags(args.profile), *rest]
-        check_runner(PipelineOptions(flags).view_as(StandardOptions).runner or "FnApiRunner")
+        flags = [*profile_flags(args.profile), *rest, *(["--dry_run=True"] if args.dry_run else [])]
+        options = PipelineOptions(flags)
+        check_runner(runner_name(options))
+        _check_runner_options(options, args.dry_run)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    _refuse_unknown(rest, parser)
     register_file_systems()
-    return args, PipelineOptions(flags)
+    return args, options
+
+
+def runner_name(options: PipelineOptions) -> str:
+    return (options.view_as(StandardOptions).runner or "FnApiRunner").rsplit(".", 1)[-1]
+
+
+def _check_runner_options(options: PipelineOptions, dry_run: bool) -> None:
+    """Raise ValueError naming what a cluster's runner still needs, before it fails in the middle."""
+    name = runner_name(options)
+    if name == "DataflowRunner":
+        cloud = options.view_as(GoogleCloudOptions)
+        missing = [f"--{o}" for o in ("project", "region", "temp_location") if not getattr(cloud, o)]
+        if missing:
+            raise ValueError(f"DataflowRunner needs {', '.join(missing)}")
+    elif name not in LOCAL_RUNNERS and not dry_run and not options.view_as(PortableOptions).job_endpoint:
+        # Without an endpoint Beam would download a job server.
+        raise ValueError(f"{name} needs --job_endpoint=HOST:PORT of a running job server")
 
 
 def _refuse_unknown(flags: list[str], parser: Parser) -> None:
@@ -81,39 +121,46 @@ def _refuse_unknown(flags: list[str], parser: Parser) -> None:
         parser.error(f"unknown option: {' '.join(unknown)}")
 
 
-def is_local_runner(options: PipelineOptions) -> bool:
-    return (options.view_as(StandardOptions).runner or "FnApiRunner").rsplit(".", 1)[-1] in LOCAL_RUNNERS
-
-
 def make_runner(options: PipelineOptions) -> PipelineRunner | str:
     """The runner object for local work, else Beam's name for it.
 
     Beam's own DirectRunner first tries to download another runner's server; the in-memory runner is
     taken directly instead.
     """
-    if is_local_runner(options):
+    if runner_name(options) in LOCAL_RUNNERS:
         from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
         return FnApiRunner()
     return options.view_as(StandardOptions).runner
 
 
+@contextlib.contextmanager
+def _reachable(url: str) -> Iterator[None]:
+    """Turn a store that cannot be used (no client, no network, no right) into a UsageError naming the URL."""
+    try:
+        yield
+    except (BeamIOError, ValueError, ImportError) as error:
+        raise UsageError(f"{url}: cannot be used: {error}") from error
+
+
 class BeamBackend:
     """Beam's `FileSystems` as a backend of `rag_core.files`."""
 
     def open_input(self, url: str) -> BinaryIO:
-        stream = FileSystems.open(url, compression_type=CompressionTypes.UNCOMPRESSED)
+        with _reachable(url):
+            stream = FileSystems.open(url, compression_type=CompressionTypes.UNCOMPRESSED)
         return io.BufferedReader(stream, 1 << 20) if isinstance(stream, io.RawIOBase) else stream
 
     def upload(self, local_path: str, url: str) -> None:
-        with open(local_path, "rb") as source:
+        with _reachable(url), open(local_path, "rb") as source:
             target = FileSystems.create(url, compression_type=CompressionTypes.UNCOMPRESSED)
             while block := source.read(1 << 22):
                 target.write(block)
             target.close()
 
     def match(self, pattern: str) -> list[files.FileInfo]:
-        found = FileSystems.match([pattern])[0].metadata_list
+        with _reachable(pattern):
+            found = FileSystems.match([pattern])[0].metadata_list
         return [files.FileInfo(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in found]
 
     def delete(self, urls: list[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from shlex import quote
 
 import apache_beam as beam
 
@@ -112,7 +113,7 @@ def _plan(args: argparse.Namespace, inputs: dict, models: dict, worker: PartWork
         worker=worker,
         unit="questions",
         extra=extra,
-        next_step=f"python -m eval.run --retrieved {args.output} --questions {args.questions} "
+        next_step=f"python -m eval.run --retrieved {quote(args.output)} --questions {quote(args.questions)} "
         f"--task {args.task} --output RESULTS",
     )
 

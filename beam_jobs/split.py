@@ -6,8 +6,10 @@ python -m beam_jobs.split --input 'enwiki-*.xml.bz2' --output passages/
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import os
+import re
 from collections.abc import Sequence
+from shlex import quote
 
 from beam_jobs.options import job_parser, run_job
 from beam_jobs.transforms.split_pages import SplitWorker
@@ -17,6 +19,7 @@ from rag_core.corpora import READERS
 from rag_core.digest import digest_of, file_digest
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
+from rag_core.wiki import index_name, merge_ranges, read_index
 
 LOGIC_VERSION = 1
 FORMATS = ("wikipedia", *READERS, "text")
@@ -53,7 +56,11 @@ def parser() -> argparse.ArgumentParser:
 def make_plan(args: argparse.Namespace) -> StagePlan:
     if args.words < 1:
         raise UsageError(f"--words {args.words}: must be at least 1")
-    found = find_inputs(args.input)
+    if args.min_words < 0:
+        raise UsageError(f"--min-words {args.min_words}: must not be negative")
+    if not re.fullmatch(r"[a-z]{2,3}(-[a-z]+)*", args.lang):
+        raise UsageError(f"--lang {args.lang}: not a wiki's language code, such as en or zh-yue")
+    found = find_inputs(args.input, args.input_format)
     parts = text_parts(found) if args.input_format == "text" else file_parts(found, args.input_format)
     worker = SplitWorker(
         input_format=args.input_format,
@@ -72,30 +79,40 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         logic_version=LOGIC_VERSION,
         inputs={
             "files": [[files.base_name(f.url), f.size, file_digest(f.url)] for f in found],
-            "parts": digest_of([sorted(part.source.get("range", [])) for part in parts]),
+            "parts": digest_of([part.source.get("range", []) for part in parts]),
         },
         models={},
         options=options,
         parts=parts,
         worker=worker,
         unit="pages" if args.input_format in ("wikipedia", "text") else "rows",
-        next_step=f"python -m beam_jobs.embed --passages {args.output} --encoder minilm --output EMBEDDINGS",
+        next_step=f"python -m beam_jobs.embed --passages {quote(args.output)} "
+        "--encoder minilm --output EMBEDDINGS",
     )
 
 
-def find_inputs(patterns: Sequence[str]) -> list[files.FileInfo]:
-    """The input files, sorted, each once. UsageError for a pattern without a match."""
+def find_inputs(patterns: Sequence[str], input_format: str) -> list[files.FileInfo]:
+    """The input files, sorted, each once (also when two names lead to it).
+
+    A directory stands for its files; for `text`, for those below it too. Names that start with `.` or
+    `_` are left out there. Raises UsageError for a pattern without a match.
+    """
     found: dict[str, files.FileInfo] = {}
     for pattern in patterns:
-        matched = [f for f in files.list_files(pattern) if not _is_index(f.url)]
+        matched = _matches(pattern, input_format)
         if not matched:
             raise UsageError(f"--input {pattern}: no file matches")
-        found.update({f.url: f for f in matched})
-    return [found[url] for url in sorted(found)]
+        for item in matched:
+            found.setdefault(os.path.realpath(item.url) if files.is_local(item.url) else item.url, item)
+    return sorted(found.values(), key=lambda f: f.url)
 
 
-def _is_index(url: str) -> bool:
-    return "-multistream-index" in files.base_name(url)
+def _matches(pattern: str, input_format: str) -> list[files.FileInfo]:
+    if files.is_local(pattern) and os.path.isdir(pattern):
+        below = files.list_tree(pattern) if input_format == "text" else files.list_files(pattern)
+        inside = [f.url[len(pattern) :].strip("/").split("/") for f in below]
+        return [f for f, names in zip(below, inside) if not any(n.startswith((".", "_")) for n in names)]
+    return [f for f in files.list_files(pattern) if "-multistream-index" not in files.base_name(f.url)]
 
 
 def file_parts(found: Sequence[files.FileInfo], input_format: str) -> list[Part]:
@@ -108,39 +125,32 @@ def file_parts(found: Sequence[files.FileInfo], input_format: str) -> list[Part]
         if item.size == 0:
             raise DataError(f"{item.url}: empty file")
         ranges = dump_ranges(item) if input_format == "wikipedia" else []
-        sources += [{"url": item.url, "range": r} for r in ranges] or [{"url": item.url}]
+        sources += [{"url": item.url, **r} for r in ranges] or [{"url": item.url}]
     return [Part(i, source) for i, source in enumerate(sources)]
 
 
 def text_parts(found: Sequence[files.FileInfo]) -> list[Part]:
-    """Text files in groups; a page's id is its file name, so no two may share one."""
-    urls = [f.url for f in found if f.url.endswith((".txt", ".md"))]
+    """Text files in groups; a page's id is its path below the folder that holds all of them."""
+    urls = [f.url for f in found if f.url.lower().endswith((".txt", ".md"))]
     if not urls:
         raise UsageError("--input-format text: no .txt or .md file among the inputs")
-    twice = [name for name, n in Counter(map(files.base_name, urls)).items() if n > 1]
-    if twice:
-        raise DataError(f"text files share the name {twice[0]!r}, which would be the page id of both")
+    root = os.path.commonprefix([url[: len(url) - len(files.base_name(url))] for url in urls])
+    root = root[: root.rfind("/") + 1]
     groups = [urls[i : i + TEXT_FILES_PER_PART] for i in range(0, len(urls), TEXT_FILES_PER_PART)]
-    return [Part(i, {"urls": group}) for i, group in enumerate(groups)]
+    return [Part(i, {"urls": group, "root": root}) for i, group in enumerate(groups)]
 
 
-def dump_ranges(dump: files.FileInfo) -> list[list[int]]:
-    """Byte ranges of a multistream dump by the index beside it, about `BYTES_PER_RANGE` each; else none.
+def dump_ranges(dump: files.FileInfo) -> list[dict]:
+    """Ranges of a multistream dump by the index beside it, about `BYTES_PER_RANGE` each; else none.
 
+    Each is `{"range": [start, end], "page_ids": [...]}`: what is read there is checked against the ids.
     The cut depends on the file alone, never on the number of workers.
     """
-    from rag_core.wiki import index_name, read_index
-
     index = index_name(dump.url)
     if index is None or not files.exists(index):
         return []
-    ranges: list[list[int]] = []
-    for stream in read_index(index, dump.url):
-        if ranges and stream.end - ranges[-1][0] <= BYTES_PER_RANGE:
-            ranges[-1][1] = stream.end
-        else:
-            ranges.append([stream.start, stream.end])
-    return ranges
+    ranges = merge_ranges(read_index(index, dump.url), BYTES_PER_RANGE)
+    return [{"range": [r.start, r.end], "page_ids": list(r.page_ids)} for r in ranges]
 
 
 def run(argv: Sequence[str] | None = None) -> int:

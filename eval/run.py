@@ -1,6 +1,6 @@
 """Score runs over a whole test set: predictions, retrieved passages, or both.
 
-    python -m eval.run --predictions predictions/rag --questions nq.jsonl --task nq --output results/rag
+python -m eval.run --predictions predictions/rag --questions nq.jsonl --task nq --output results/rag
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
-from apache_beam.options.pipeline_options import TestOptions
 
 from beam_jobs.options import job_parser, parse_job, register_file_systems, run_job
 from beam_jobs.transforms.parts import failure_url
@@ -208,7 +207,7 @@ def input_mark(path: str) -> Any:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the job; see `--help`."""
     args, options = parse_job(parser(), argv)
-    dry_run = options.view_as(TestOptions).dry_run
+    dry_run = args.dry_run
     code = run_stage(parser(), make_plan, argv, build_pipeline)
     if not dry_run:
         _show(args.output, read_manifest(args.output))

@@ -1,6 +1,6 @@
 """Corpora that are not Wikipedia dumps: rows that are passages already, and folders of text.
 
-* `tsv`: DPR's layout, `id, text, title`, with or without its header, plain or `.gz`.
+* `tsv`: DPR's layout, `id, text, title`, with or without its header (which may give another order).
 * `jsonl`: objects with `id` or `passage_id` (or `_id`), `title`, `text` (or `contents`).
 * `parquet`: columns `passage_id` or `id`, `title`, `text`.
 * `text`: `.txt` and `.md` files; one article each, its title the file's name; cut like Wikipedia.
@@ -10,13 +10,16 @@ Rows keep their ids and are never cut. Lines end at `\\n` and nowhere else.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import csv
 import gzip
 import io
 import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rag_core import files
@@ -37,15 +40,17 @@ def read_tsv(url: str, log: PartLog) -> Iterator[Passage]:
     columns, an empty id, an id seen twice in the file, bytes that are not UTF-8.
     """
     seen: set[str] = set()
+    order = [0, 1, 2]
     for number, line in _lines(url, log):
-        fields = [_unquote(field) for field in line.split("\t")]
-        if number == 1 and [f.lower() for f in fields[:3]] == ["id", "text", "title"]:
+        fields = _tsv_fields(line)
+        if number == 1 and sorted(f.strip().lower() for f in fields) == ["id", "text", "title"]:
+            order = [[f.strip().lower() for f in fields].index(name) for name in ("id", "text", "title")]
             continue
         log.read += 1
         if len(fields) != 3:
             log.reject(f"{url}:{number}", "columns", f"{len(fields)} columns, expected id, text, title")
             continue
-        passage_id, text, title = fields
+        passage_id, text, title = (fields[i] for i in order)
         if passage := _checked(url, number, passage_id, title, text, seen, log):
             yield passage
 
@@ -59,7 +64,7 @@ def read_jsonl(url: str, log: PartLog) -> Iterator[Passage]:
         log.read += 1
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             log.reject(f"{url}:{number}", "json", str(error))
             continue
         if not isinstance(row, dict):
@@ -85,7 +90,14 @@ def read_parquet(url: str, log: PartLog) -> Iterator[Passage]:
         if id_name is None or text_name is None:
             raise DataError(f"{url}: columns {names}; expected passage_id, title, text")
         wanted = [id_name, text_name] + (["title"] if "title" in names else [])
-        for batch in parquet.iter_batches(2048, columns=wanted):
+        batches = parquet.iter_batches(2048, columns=wanted)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(f"{url}: damaged behind row {number}: {error}") from error
+            if batch is None:
+                return
             for row in batch.to_pylist():
                 number += 1
                 log.read += 1
@@ -94,6 +106,7 @@ def read_parquet(url: str, log: PartLog) -> Iterator[Passage]:
                     yield passage
 
 
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 READERS = {"tsv": read_tsv, "jsonl": read_jsonl, "parquet": read_parquet}
 
 
@@ -115,7 +128,7 @@ def _checked(
 ) -> Passage | None:
     """The passage, or None after sending it to the dead letters (or counting it as skipped)."""
     record = f"{url}:{number}"
-    if isinstance(passage_id, int):
+    if isinstance(passage_id, int) and not isinstance(passage_id, bool):
         passage_id = str(passage_id)
     title = "" if title is None else title
     if not isinstance(passage_id, str) or not passage_id:
@@ -130,7 +143,9 @@ def _checked(
         log.skipped["empty"] += 1
     else:
         seen.add(passage_id)
-        return Passage(passage_id, _valid(title), _valid(text))
+        passage = Passage(passage_id, _valid(title), _valid(text))
+        log.stats["repaired"] += (passage.title, passage.text) != (title, text)
+        return passage
     return None
 
 
@@ -158,11 +173,23 @@ def _lines(url: str, log: PartLog) -> Iterator[tuple[int, str]]:
 @contextlib.contextmanager
 def _open(url: str) -> Iterator[BinaryIO]:
     with files.open_input(url) as stream:
-        if url.endswith(".gz"):
-            with gzip.open(stream) as unpacked:
+        opener = next((o for end, o in OPENERS.items() if url.lower().endswith(end)), None)
+        if opener:
+            with opener(stream) as unpacked:
                 yield io.BufferedReader(unpacked)
         else:
             yield stream
+
+
+def _tsv_fields(line: str) -> list[str]:
+    """The fields of a line; a tab inside a field that is quoted as csv quotes does not separate."""
+    fields = line.split("\t")
+    if len(fields) > 3 and '"' in line:
+        with contextlib.suppress(csv.Error):
+            quoted = next(csv.reader([line], delimiter="\t", strict=True))
+            if len(quoted) == 3:
+                return quoted
+    return [_unquote(field) for field in fields]
 
 
 def _unquote(field: str) -> str:

@@ -128,11 +128,19 @@ def list_files(pattern_or_dir: str) -> list[FileInfo]:
     return sorted((_local_info(p) for p in paths), key=lambda f: f.url)
 
 
+def entries(directory: str) -> list[str]:
+    """Names directly inside a directory, files and directories; none when there is no such directory."""
+    if is_local(directory):
+        return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+    prefix = directory.rstrip("/") + "/"
+    return sorted({f.url[len(prefix) :].partition("/")[0] for f in list_tree(directory)})
+
+
 def list_tree(directory: str) -> list[FileInfo]:
     """All files below a directory, at any depth; sorted by URL."""
     if is_local(directory):
         walked = (os.path.join(d, name) for d, _, names in os.walk(directory) for name in names)
-        return sorted((_local_info(p) for p in walked), key=lambda f: f.url)
+        return sorted((_local_info(p) for p in walked if os.path.isfile(p)), key=lambda f: f.url)
     return sorted(_backend(directory).match(join(directory, "**")), key=lambda f: f.url)
 
 

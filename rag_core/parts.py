@@ -56,7 +56,7 @@ class PartLog:
                 f"skipped {dict(self.skipped)}, dead-lettered {dict(dead)}"
             )
         counts: dict[str, Any] = {"read": self.read, "written": self.written}
-        return {**counts, "skipped": dict(self.skipped), "dead_lettered": dict(dead), **self.stats}
+        return {**counts, "skipped": dict(self.skipped), "dead_lettered": dict(dead), **+self.stats}
 
 
 class PartWorker(Protocol):
@@ -110,12 +110,17 @@ def write_part(output: str, part: Part, worker: PartWorker, fingerprint: str) ->
 
 
 def read_report(output: str, index: int, fingerprint: str) -> dict[str, Any] | None:
-    """The report of a part written by a run of the same fingerprint, or None."""
+    """The report of a part written by a run of the same fingerprint; None without one, or when damaged."""
     url = report_url(output, index)
     if not files.exists(url):
         return None
-    report = files.read_json(url)
-    return report if report["fingerprint"] == fingerprint else None
+    try:
+        report = files.read_json(url)
+    except DataError:
+        return None
+    if not isinstance(report, dict) or report.get("fingerprint") != fingerprint:
+        return None
+    return report
 
 
 def part_stands(output: str, report: dict[str, Any]) -> bool:
@@ -144,7 +149,12 @@ def writer_options(schema: pa.Schema) -> dict[str, Any]:
     vectors = {f.name for f in schema if pa.types.is_fixed_size_list(f.type)}
     if not vectors:
         return {"compression": "zstd", "write_page_checksum": True}
-    return {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 30}
+    return {
+        "compression": "none",
+        "use_dictionary": False,
+        "data_page_size": 1 << 30,
+        "write_page_checksum": True,
+    }
 
 
 def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -63,13 +63,38 @@ def read_manifest(directory: str) -> dict[str, Any]:
     """
     url = files.join(directory, MANIFEST)
     if files.exists(url):
-        return files.read_json(url)
+        manifest = _read_state(url, ("job", "parts", "rows", "content_digest"))
+        if manifest is None or not isinstance(manifest["parts"], list):
+            raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
+        return manifest
     if not files.list_tree(directory):
         if files.is_local(directory) and not os.path.exists(directory):
             raise FileNotFoundError(2, "No such directory", directory)
         raise NoManifestError(f"{directory}: an empty directory, no finished run")
     state = "an unfinished run" if files.exists(files.join(directory, RUN)) else "not a run directory"
     raise NoManifestError(f"{directory}: no {MANIFEST}: {state}; start its job again and let it finish")
+
+
+def _read_state(url: str, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """A state file of ours, or None when it is not what we wrote (cut, overwritten, flipped)."""
+    try:
+        state = files.read_json(url)
+    except DataError:
+        return None
+    return state if isinstance(state, dict) and all(key in state for key in keys) else None
+
+
+def damage(directory: str, manifest: dict[str, Any]) -> str | None:
+    """What is wrong with the files of a finished run, by name and size; None when all are there."""
+    for part in manifest["parts"]:
+        for name, state in part.get("files", {part["name"]: part}).items():
+            url = files.join(directory, name)
+            found = files.info(url)
+            if found is None:
+                return f"{url}: missing"
+            if found.size != state["bytes"]:
+                return f"{url}: {found.size} bytes, expected {state['bytes']}"
+    return None
 
 
 def run_input(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -185,12 +210,11 @@ def check_output(output: str) -> None:
     """Refuse an output that can never be a run directory: before inputs and options are looked at."""
     if not output.strip():
         raise UsageError(f"--output {output!r}: not a directory name")
-    if files.is_local(output) and os.path.isfile(output):
+    if files.is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         raise UsageError(f"--output {output}: a file of this name exists; name a new directory")
     if files.exists(files.join(output, RUN)):
         return
-    names = (files.base_name(f.url) for f in files.list_tree(output))
-    if any(not name.startswith((files.ATTEMPT, CLAIM)) for name in names):
+    if any(not name.startswith((files.ATTEMPT, CLAIM)) for name in files.entries(output)):
         raise UsageError(
             f"--output {output}: not empty and without {RUN}, so not a run of this suite; "
             "name a new directory (nothing was deleted)"
@@ -211,7 +235,8 @@ def claim(
     """Take a directory for a run, or go on with the one that is there.
 
     - new or empty: `_run.json` is written.
-    - the same fingerprint, finished: `.finished` holds the manifest.
+    - the same fingerprint, finished and all its files there: `.finished` holds the manifest.
+    - the same fingerprint, finished, but damaged or with `overwrite`: every part is checked again.
     - the same fingerprint, unfinished, its owner dead: taken over; parts whose digests stand are kept.
     - another fingerprint: refused unless `overwrite`, which removes this run's own files, no others.
     - not empty and without `_run.json`, or its owner alive: refused, even with `overwrite`.
@@ -222,11 +247,16 @@ def claim(
     if files.is_local(output):
         os.makedirs(output, exist_ok=True)
     with _claim_lock(output):
-        run_url = files.join(output, RUN)
         check_output(output)  # again, under the lock
-        existing = files.read_json(run_url) if files.exists(run_url) else None
+        existing = _existing_run(output, overwrite)
         if existing is not None:
-            _check_existing(output, existing, job, mark, overwrite)
+            if is_live(files.join(output, RUN), existing["owner"]):
+                raise UsageError(f"--output {output}: in use by {describe(existing['owner'])}")
+            if existing["fingerprint"] == mark and not overwrite:
+                finished = _finished(output)
+                if finished is not None:
+                    return RunDir(output, job, mark, existing, finished)
+            _make_way(output, existing, job, mark, overwrite)
         run = {
             "job": job,
             "fingerprint": mark,
@@ -239,35 +269,59 @@ def claim(
             "started": time.time(),
             "heartbeat": time.time(),
         }
-        manifest_url = files.join(output, MANIFEST)
-        if existing is not None and existing["fingerprint"] == mark and files.exists(manifest_url):
-            return RunDir(output, job, mark, existing, finished=files.read_json(manifest_url))
-        if existing is not None and existing["fingerprint"] != mark:
-            _remove_run(output)
-        files.write_json(run_url, run)
+        files.write_json(files.join(output, RUN), run)
     return RunDir(output, job, mark, run)
 
 
-def _check_existing(output: str, existing: dict[str, Any], job: str, mark: str, overwrite: bool) -> None:
-    if is_live(files.join(output, RUN), existing["owner"]):
-        raise UsageError(f"--output {output}: in use by {describe(existing['owner'])}")
-    if existing["fingerprint"] == mark or overwrite:
+def _existing_run(output: str, overwrite: bool) -> dict[str, Any] | None:
+    """The `_run.json` that is there. A damaged one is refused, or with `overwrite` taken for a dead run's."""
+    url = files.join(output, RUN)
+    if not files.exists(url):
+        return None
+    run = _read_state(url, ("job", "fingerprint", "owner"))
+    if run is not None and isinstance(run["owner"], dict) and "token" in run["owner"]:
+        return run
+    if not overwrite:
+        raise UsageError(f"{url}: damaged; give --overwrite to make the run again, or name a new directory")
+    return {"job": None, "fingerprint": None, "owner": {"released": True}}
+
+
+def _finished(output: str) -> dict[str, Any] | None:
+    """The manifest of a run that is complete and whose files are all there; else None."""
+    try:
+        manifest = read_manifest(output)
+    except NoManifestError:
+        return None
+    return manifest if damage(output, manifest) is None else None
+
+
+def _make_way(output: str, existing: dict[str, Any], job: str, mark: str, overwrite: bool) -> None:
+    """Make a directory ready for a run: of the same run, parts stay (each is checked before it is kept);
+    another run's files go, if it left any and `overwrite` says so. The manifest goes first, so that no
+    moment shows a finished run."""
+    own = _own_files(output)
+    if existing["fingerprint"] == mark:
+        stale = [url for url in own if files.base_name(url).startswith(files.ATTEMPT)]
+        files.delete([files.join(output, MANIFEST), *stale])
         return
-    what = f"job {existing['job']!r}" if existing["job"] != job else "other inputs, models or options"
-    raise UsageError(f"--output {output}: holds a run of {what}; name a new directory or give --overwrite")
+    parts = [url for url in own if _PART_NAME.match(files.base_name(url))]
+    if not overwrite and (parts or files.exists(files.join(output, MANIFEST))):
+        what = f"job {existing['job']!r}" if existing["job"] != job else "other inputs, models or options"
+        raise UsageError(
+            f"--output {output}: holds a run of {what}; name a new directory or give --overwrite"
+        )
+    files.delete([files.join(output, MANIFEST), *own])
 
 
-def _remove_run(output: str) -> None:
-    """Remove a former run's own files: the manifest first, so that no moment shows a finished run."""
-    files.delete([files.join(output, MANIFEST)])
-    tree = [f.url for f in files.list_tree(output)]
+def _own_files(output: str) -> list[str]:
+    """The files in a run directory that runs have written; whatever else lies there is the user's."""
     prefix = output.rstrip("/") + "/"
     own = []
-    for url in tree:
-        first, _, rest = url[len(prefix) :].partition("/")
+    for found in files.list_tree(output):
+        first, _, rest = found.url[len(prefix) :].partition("/")
         if (rest and first in (WORK, DEAD_LETTER)) or (not rest and _PART_NAME.match(first)):
-            own.append(url)
-    files.delete(own)
+            own.append(found.url)
+    return own
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rag_core import files
 from rag_core.errors import DataError
-from rag_core.run_dir import read_manifest
+from rag_core.run_dir import damage, read_manifest
 
 
 def stage_manifest(directory: str, job: str) -> dict[str, Any]:
@@ -25,15 +25,10 @@ def stage_manifest(directory: str, job: str) -> dict[str, Any]:
 def part_urls(directory: str, manifest: dict[str, Any] | None = None) -> list[str]:
     """The parts in order; DataError when one is gone or has another size than the manifest says."""
     manifest = manifest or read_manifest(directory)
-    urls = []
-    for part in manifest["parts"]:
-        url = files.join(directory, part["name"])
-        found = files.info(url)
-        if found is None or found.size != part["bytes"]:
-            state = "missing" if found is None else f"{found.size} bytes, expected {part['bytes']}"
-            raise DataError(f"{url}: {state}; the run was changed after it had finished")
-        urls.append(url)
-    return urls
+    wrong = damage(directory, manifest)
+    if wrong is not None:
+        raise DataError(f"{wrong}; start the job that made the run again, it keeps the parts that stand")
+    return [files.join(directory, part["name"]) for part in manifest["parts"]]
 
 
 def iter_batches(
@@ -63,7 +58,7 @@ def read_part(
     """The rows of one Parquet file, or of some of its row groups; DataError names the file."""
     with files.open_input(url) as stream:
         try:
-            parquet = pq.ParquetFile(stream)
+            parquet = pq.ParquetFile(stream, page_checksum_verification=True)
             yield from parquet.iter_batches(batch_rows, row_groups=row_groups, columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{url}: not readable as Parquet: {error}") from error

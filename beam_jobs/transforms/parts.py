@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,11 @@ def _finish(
 ) -> None:
     register_file_systems()
     errors = sorted((r["index"], r["error"]) for r in reports if "error" in r)
+    if not errors and not any(r["rows"] for r in reports):
+        counts = [r["counts"] for r in reports]
+        skipped = sum((Counter(c["skipped"]) + Counter(c["dead_lettered"]) for c in counts), Counter())
+        reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.items())) or "the input is empty"
+        errors = [(0, f"{output}: nothing was written: {sum(c['read'] for c in counts)} read; {reasons}")]
     if errors:
         files.write_json(failure_url(output), {"token": run["owner"]["token"], "errors": errors})
         return

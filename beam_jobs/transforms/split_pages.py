@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rag_core import files
 from rag_core.corpora import READERS, read_text_file
+from rag_core.errors import DataError
 from rag_core.parts import PartLog
 from rag_core.passages import split_words
 from rag_core.schemas import PASSAGES, content_hash
@@ -49,6 +49,7 @@ class SplitWorker:
 
     def _wikipedia(self, source: dict[str, Any], log: PartLog) -> Iterator[dict[str, Any]]:
         counts: Counter[str] = Counter()
+        lost: Counter[str] = Counter()
         articles = read_articles(
             source["url"],
             namespaces=self.namespaces,
@@ -61,23 +62,35 @@ class SplitWorker:
             on_bad_page=lambda page, reason: log.reject(
                 f"page {page.page_id} {page.title}", "bad_page", reason
             ),
-            **({"byte_range": tuple(source["range"])} if "range" in source else {}),
+            lost_templates=lost,
+            **_range(source),
         )
+        seen: set[str] = set()
         for article in articles:
+            if article.page_id in seen:
+                log.reject(page_name(source, article), "repeated_id")
+                counts["written"] -= 1
+                continue
+            seen.add(article.page_id)
             yield from self._cut(article.page_id, article.title, article.text)
         log.read, log.written = counts.pop("read", 0), counts.pop("written", 0)
         counts.pop("bad", None)  # each is a dead letter
         log.skipped.update(counts)
+        log.stats["lost_templates"] += sum(lost.values())
 
     def _text(self, source: dict[str, Any], log: PartLog) -> Iterator[dict[str, Any]]:
         for url in source["urls"]:
-            title, text = read_text_file(url)
             log.read += 1
+            try:
+                title, text = read_text_file(url)
+            except DataError as error:
+                log.reject(url, "not_utf8", str(error))
+                continue
             if len(text.split()) < max(1, self.min_words):
                 log.skipped["short"] += 1
                 continue
             log.written += 1
-            yield from self._cut(files.base_name(url), title, text)
+            yield from self._cut(url[len(source["root"]) :], title, text)
 
     def _cut(self, page_id: str, title: str, text: str) -> Iterator[dict[str, Any]]:
         for ordinal, passage in enumerate(split_words(title, text, self.words, self.mode)):
@@ -90,6 +103,18 @@ class SplitWorker:
                 continue
             log.written += 1
             yield row(passage.passage_id, None, passage.title, passage.text)
+
+
+def _range(source: dict[str, Any]) -> dict[str, Any]:
+    """Where to read in a multistream file, and the ids that its index promises there."""
+    if "range" not in source:
+        return {}
+    return {"byte_range": tuple(source["range"]), "expected_ids": source["page_ids"]}
+
+
+def page_name(source: dict[str, Any], page: Any) -> str:
+    """How a page is named in the dead letters: file, id, title."""
+    return f"{source['url']}: page {page.page_id} {page.title}".rstrip()
 
 
 def row(passage_id: str, page_id: str | None, title: str, text: str) -> dict[str, Any]:

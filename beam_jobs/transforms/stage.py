@@ -7,21 +7,24 @@ that keeps the user's data safe: options, then the output, then names and inputs
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions, TestOptions
+from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_jobs.options import Parser, is_local_runner, make_runner, parse_job
+from beam_jobs.options import Parser, make_runner, parse_job, runner_name
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import EXIT_INTERNAL, DataError
 from rag_core.parts import Part, PartWorker
 from rag_core.run_dir import RunDir, check_output, claim, report_url
 
@@ -70,12 +73,13 @@ def run_stage(
     log.setLevel(logging.INFO)
     for handler in logging.getLogger().handlers:
         handler.addFilter(_worth_reading)
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     args, options = parse_job(parser, argv)
-    dry_run = bool(options.view_as(TestOptions).dry_run)
-    if not dry_run:
+    if not args.dry_run:
         check_output(args.output)
     plan = make_plan(args)
-    if dry_run:
+    if args.dry_run:
         return _dry_run(args.output, plan, options, build_pipeline)
     run = claim(
         args.output,
@@ -92,10 +96,15 @@ def run_stage(
         _print_result(args.output, plan, run.finished)
         return 0
     files.delete([failure_url(args.output)])
-    with run.alive(), _progress(args.output, plan):
+    with run.alive(), _progress(args.output, plan), _end_with_workers():
         pipeline = beam.Pipeline(runner=make_runner(options), options=options)
         build_pipeline(pipeline, plan, run)
-        pipeline.run().wait_until_finish()
+        try:
+            pipeline.run().wait_until_finish()
+        except RuntimeError as error:
+            if "KeyboardInterrupt" in str(error):  # in memory, Beam wraps it like any error of a step
+                raise KeyboardInterrupt from error
+            raise
     _print_result(args.output, plan, _manifest_or_failure(args.output, run))
     return 0
 
@@ -106,19 +115,36 @@ def _worth_reading(record: logging.LogRecord) -> bool:
 
 
 def _dry_run(output: str, plan: StagePlan, options: PipelineOptions, build_pipeline: BuildPipeline) -> int:
+    """Build the graph and say what it holds; Dataflow's own dry run translates it to its job too."""
     run = {"owner": {"token": "dry-run"}, "started": 0.0}
-    runner = "FnApiRunner" if is_local_runner(options) else make_runner(options)
-    local = is_local_runner(options)
     pipeline = beam.Pipeline(runner=make_runner(options), options=options)
     build_pipeline(pipeline, plan, RunDir(output, plan.job, "dry-run", run))
     graph = pipeline.to_runner_api()
-    if not local:
+    if runner_name(options) == "DataflowRunner":
         pipeline.run()
     steps = sum(1 for t in graph.components.transforms.values() if t.spec.urn)
-    print(
-        f"dry run of {plan.job}: {len(plan.parts)} parts, {steps} steps, {graph.ByteSize()} bytes, {runner}"
-    )
+    name = runner_name(options)
+    print(f"dry run of {plan.job}: {len(plan.parts)} parts, {steps} steps, {graph.ByteSize()} bytes, {name}")
     return 0
+
+
+@contextlib.contextmanager
+def _end_with_workers() -> Iterator[None]:
+    """End this process when a local worker process is killed: Beam would wait for its answer for ever."""
+    before = threading.excepthook
+
+    def hook(fault: threading.ExceptHookArgs) -> None:
+        if "Worker subprocess exited" not in str(fault.exc_value):
+            before(fault)
+            return
+        print(f"error: {fault.exc_value}; start the same command again to go on", file=sys.stderr, flush=True)
+        os._exit(EXIT_INTERNAL)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _manifest_or_failure(output: str, run: RunDir) -> dict[str, Any]:
