@@ -30,9 +30,7 @@ DIM, TOP_K = 768, 100
 CHECKED = 128
 
 
-def reference_ids(
-    queries_QD: np.ndarray, vectors_ND: np.ndarray, ids: list[str]
-) -> list[list[str]]:
+def reference_ids(queries_QD: np.ndarray, vectors_ND: np.ndarray, ids: list[str]) -> list[list[str]]:
     """Float64 products, sorted by (-score, id)."""
     scores_QN = np.empty((len(queries_QD), len(vectors_ND)))
     for start in range(0, len(vectors_ND), 8192):
@@ -58,17 +56,13 @@ def differences(
         count += len(others) // 2
         rows = others + [ours_rows[-1]]
         scores = vectors_ND[rows].astype(np.float64) @ query_D.astype(np.float64)
-        bound = (
-            2 * float32_margin(DIM) * np.linalg.norm(query_D) * upper_norms(vectors_ND[rows]).max()
-        )
+        bound = 2 * float32_margin(DIM) * np.linalg.norm(query_D) * upper_norms(vectors_ND[rows]).max()
         explained &= bool((np.abs(scores - scores[-1]) <= bound).all())
     return count, explained
 
 
 def peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        1024 if sys.platform == "linux" else 1 << 20
-    )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Score runs over a whole test set: predictions, retrieved passages, or both.
 
-    python -m eval.run --predictions predictions/rag --questions nq.jsonl --task nq --output results/rag
+python -m eval.run --predictions predictions/rag --questions nq.jsonl --task nq --output results/rag
 """
 
 from __future__ import annotations

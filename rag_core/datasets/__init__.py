@@ -1,7 +1,7 @@
 """Test sets: one loader per format, all giving the questions schema.
 
-    loaded = load_questions("nq_open.dev.jsonl", "nq")
-    loaded.questions[0].answers, loaded.reasons
+loaded = load_questions("nq_open.dev.jsonl", "nq")
+loaded.questions[0].answers, loaded.reasons
 """
 
 from __future__ import annotations

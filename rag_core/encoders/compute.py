@@ -35,9 +35,7 @@ def _int8_forward(encoder: TextEncoder) -> Callable[..., torch.Tensor]:
             f"compute int8: needs a CPU with VNNI, this is {encoder.device.type}; use bf16 or fp32"
         )
     bert = next(m for m in encoder.module.modules() if isinstance(m, BertModel))
-    project = next(
-        (m for n, m in encoder.module.named_modules() if n.endswith("encode_proj")), None
-    )
+    project = next((m for n, m in encoder.module.named_modules() if n.endswith("encode_proj")), None)
     fast = Int8Bert(bert)
 
     def forward(input_ids_BS: Any, mask_BS: Any, types_BS: Any = None) -> torch.Tensor:

@@ -54,9 +54,7 @@ def load_encoder(
 def _read_directory(name: str, directory: str) -> TextEncoder:
     config_path = os.path.join(directory, "config.json")
     if not os.path.isfile(config_path):
-        raise DataError(
-            f"{directory}: no config.json; need a model directory saved by transformers"
-        )
+        raise DataError(f"{directory}: no config.json; need a model directory saved by transformers")
     config = files.read_json(config_path)
     model_type = config.get("model_type")
     if model_type not in ("bert", "dpr"):
@@ -128,9 +126,7 @@ def _read_tokenizer(directory: str) -> Any:
     from transformers import AutoTokenizer
 
     if not any(os.path.isfile(os.path.join(directory, f)) for f in ("tokenizer.json", "vocab.txt")):
-        raise DataError(
-            f"{directory}: no tokenizer.json or vocab.txt; save the tokenizer there too"
-        )
+        raise DataError(f"{directory}: no tokenizer.json or vocab.txt; save the tokenizer there too")
     return AutoTokenizer.from_pretrained(directory, local_files_only=True)
 
 

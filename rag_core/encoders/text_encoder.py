@@ -150,9 +150,7 @@ class TextEncoder:
         pairs = list(zip(self._clean(titles), self._clean(texts)))
         return self._encode(self._fast.encode_batch(pairs), ids)
 
-    def encode_questions(
-        self, questions: Sequence[str], *, ids: Sequence[str] | None = None
-    ) -> np.ndarray:
+    def encode_questions(self, questions: Sequence[str], *, ids: Sequence[str] | None = None) -> np.ndarray:
         """Vectors [Q, D] float32 of questions, read as `[CLS] question [SEP]`."""
         return self._encode(self._fast.encode_batch(self._clean(questions)), ids)
 
@@ -188,9 +186,7 @@ class TextEncoder:
             else:
                 pooled_BD = pool(output.last_hidden_state, attention_mask_BS, self.spec.pooling)
         pooled_BD = pooled_BD.float()
-        return (
-            torch.nn.functional.normalize(pooled_BD, dim=-1) if self.spec.normalize else pooled_BD
-        )
+        return torch.nn.functional.normalize(pooled_BD, dim=-1) if self.spec.normalize else pooled_BD
 
     def _encode(self, encodings: list[Any], ids: Sequence[str] | None) -> np.ndarray:
         self._count_truncated(encodings)

@@ -82,9 +82,7 @@ class Bm25Index:
         ids_path = os.path.join(os.fspath(directory), "passage_ids.parquet")
         ids = pq.read_table(ids_path).column("passage_id").to_pylist()
         if len(ids) != settings["passages"]:
-            raise DataError(
-                f"{ids_path}: {len(ids)} ids, the index has {settings['passages']} passages"
-            )
+            raise DataError(f"{ids_path}: {len(ids)} ids, the index has {settings['passages']} passages")
         engine = None
         if settings["has_terms"]:
             engine = bm25s.BM25.load(inner, mmap=True, show_progress=False)

@@ -17,14 +17,10 @@ class DeltaIndex:
     must know its ids (`.ids`).
     """
 
-    def __init__(
-        self, base: Any, additions: Sequence[Any] = (), removed: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, base: Any, additions: Sequence[Any] = (), removed: Iterable[str] = ()) -> None:
         self._layers = [base, *additions]
         if len({layer.dim for layer in self._layers}) > 1:
-            raise ValueError(
-                f"indexes of dimensions {[layer.dim for layer in self._layers]}; need one"
-            )
+            raise ValueError(f"indexes of dimensions {[layer.dim for layer in self._layers]}; need one")
         # Per layer, the ids that must not come from it: removed ones, and those of later layers.
         hidden = set(removed)
         self._hidden: list[set[str]] = []
@@ -39,12 +35,9 @@ class DeltaIndex:
 
     def search(self, queries_QD: Any, k: int) -> tuple[list[list[float]], list[list[str]]]:
         """The k best passages over all layers: `(scores, ids)`, by (-score, id)."""
-        found = [
-            self._search_layer(*layer, queries_QD, k) for layer in zip(self._layers, self._hidden)
-        ]
+        found = [self._search_layer(*layer, queries_QD, k) for layer in zip(self._layers, self._hidden)]
         merged = [
-            merge_topk([(scores[q], ids[q]) for scores, ids in found], k)
-            for q in range(len(queries_QD))
+            merge_topk([(scores[q], ids[q]) for scores, ids in found], k) for q in range(len(queries_QD))
         ]
         return [scores for scores, _ in merged], [ids for _, ids in merged]
 
@@ -57,12 +50,9 @@ class DeltaIndex:
         while True:
             scores, ids = layer.search(queries_QD, wanted)
             visible = [
-                [(s, i) for s, i in zip(*hits) if i not in hidden]
-                for hits in zip(scores, ids, strict=True)
+                [(s, i) for s, i in zip(*hits) if i not in hidden] for hits in zip(scores, ids, strict=True)
             ]
             short = any(len(v) < k and len(i) == wanted for v, i in zip(visible, ids, strict=True))
             if not short or k == 0:
-                return [[s for s, _ in v[:k]] for v in visible], [
-                    [i for _, i in v[:k]] for v in visible
-                ]
+                return [[s for s, _ in v[:k]] for v in visible], [[i for _, i in v[:k]] for v in visible]
             wanted *= 2

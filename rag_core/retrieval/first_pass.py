@@ -126,9 +126,7 @@ class Int8Tile:
         error = float(torch.linalg.vector_norm(steps_ND.sub_(hat_ND), dim=1).max())
         self.error = error * self.scale * (1 + (dim + 8) * UNIT) + 4 * UNIT * norm
 
-    def candidates(
-        self, queries: Queries, span: slice, floor_Q: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def candidates(self, queries: Queries, span: slice, floor_Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(query, row) pairs that may score `floor_Q` or more, by an integer product."""
         hat_QD, scale_Q, error_Q, hat_norm_Q = queries.int8
         products_QN = torch._int_mm(hat_QD[span], self.hat_ND.T)

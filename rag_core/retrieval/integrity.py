@@ -25,13 +25,10 @@ def check_files(directory: str, expected: Mapping[str, Mapping[str, int | str]])
             raise DataError(f"{path}: missing; build the index again")
         if os.path.getsize(path) != state["bytes"]:
             raise DataError(
-                f"{path}: {os.path.getsize(path)} bytes, written with {state['bytes']}; "
-                "build the index again"
+                f"{path}: {os.path.getsize(path)} bytes, written with {state['bytes']}; build the index again"
             )
         if _digest(path)["sha256"] != state["sha256"]:
-            raise DataError(
-                f"{path}: its bytes have changed since it was written; build the index again"
-            )
+            raise DataError(f"{path}: its bytes have changed since it was written; build the index again")
 
 
 def _digest(path: str) -> dict[str, int | str]:

@@ -69,9 +69,7 @@ class PassageStore:
                     break
                 place += 1
             else:
-                raise KeyError(
-                    f"passage {passage_id!r} is not among the {len(self)} passages opened"
-                )
+                raise KeyError(f"passage {passage_id!r} is not among the {len(self)} passages opened")
         return rows
 
 

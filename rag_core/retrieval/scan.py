@@ -78,9 +78,7 @@ class Scan:
     def _add_piece(self, piece: Block) -> None:
         rows_ND = float32_tensor(piece.vectors_ND)
         norms_N = piece.norms_N
-        tiles = [
-            slice(i, min(i + TILE_ROWS, len(rows_ND))) for i in range(0, len(rows_ND), TILE_ROWS)
-        ]
+        tiles = [slice(i, min(i + TILE_ROWS, len(rows_ND))) for i in range(0, len(rows_ND), TILE_ROWS)]
         largest = float(self.queries.norm_Q.max(initial=0.0))
         integers = {}
         for tile in tiles:
@@ -98,9 +96,7 @@ class Scan:
                     floor_Q = self.top.threshold_Q[span]
                     query_P, row_P = integers[tile.start].candidates(self.queries, span, floor_Q)
                     n_found[tile.start] += len(query_P)
-                    query_P, row_P = self._narrow(
-                        rows_ND[tile], norms_N[tile], span, query_P, row_P
-                    )
+                    query_P, row_P = self._narrow(rows_ND[tile], norms_N[tile], span, query_P, row_P)
                 elif norm * largest > LARGEST_SCORE:
                     query_P, row_P = self._all_pairs(piece.vectors_ND[tile], span)
                 else:
@@ -173,9 +169,7 @@ class Scan:
         row_P = np.concatenate([r for _, r in waiting])
         scores_P = exact_scores(self.queries.float64_QD, piece.vectors_ND, query_P, row_P)
         if not np.isfinite(scores_P).all():
-            raise ValueError(
-                "an inner product overflows float64; vectors of such size have no scores"
-            )
+            raise ValueError("an inner product overflows float64; vectors of such size have no scores")
         near_P = scores_P >= self.top.threshold_Q[query_P]
         self.top.add(query_P[near_P], scores_P[near_P], row_P[near_P] + piece.first_row)
         if self.top.n_buffered > max(MAX_PAIRS, 2 * self.top.k * len(self.queries)):

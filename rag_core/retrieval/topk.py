@@ -40,9 +40,7 @@ class RunningTopK:
     Memory: O(queries × k) plus what is buffered.
     """
 
-    def __init__(
-        self, n_queries: int, k: int, ids_of: Callable[[np.ndarray], Sequence[str]]
-    ) -> None:
+    def __init__(self, n_queries: int, k: int, ids_of: Callable[[np.ndarray], Sequence[str]]) -> None:
         self.n_queries = n_queries
         self.k = k
         self.threshold_Q = np.full(n_queries, -np.inf)
@@ -76,9 +74,7 @@ class RunningTopK:
         full = rank == self.k - 1
         self.threshold_Q[queries[full]] = scores[full]
 
-    def _settle_ties(
-        self, queries: np.ndarray, scores: np.ndarray, rows: np.ndarray
-    ) -> np.ndarray | None:
+    def _settle_ties(self, queries: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """The order that puts equal scores in order of id, or None when there are no equal scores."""
         same = (queries[1:] == queries[:-1]) & (scores[1:] == scores[:-1])
         if not same.any():
