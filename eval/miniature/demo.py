@@ -29,7 +29,7 @@ ROWS = {
     "rag_token": "RAG-Token",
     "rag_sequence": "RAG-Sequence",
 }
-COLUMNS = {"exact_match": "EM", "f1": "F1", "top_5_accuracy": "top-5"}
+COLUMNS = {"exact_match": "EM", "f1": "F1", "top_5_gold_page": "top-5 page"}
 
 
 def demo_steps(out: Path, articles: int, steps: int, seed: int) -> list[Step]:
@@ -215,7 +215,8 @@ def show_table(out: Path) -> None:
     """The table, from what `eval.run` wrote."""
     first = summary(out, "rag_token")
     print(
-        f"\n{int(first.loc['exact_match', 'n'])} questions about entities that training never saw; 95% intervals"
+        f"\n{int(first.loc['exact_match', 'n'])} questions about entities never seen in training, "
+        "in percent with 95% intervals"
     )
     print(f"{'':<18}" + "".join(f"{title:>24}" for title in COLUMNS.values()))
     for name, title in ROWS.items():
@@ -277,7 +278,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"\n{time.monotonic() - started:.0f} s. Everything is Parquet below {out}/; open it:")
     print("  import pandas as pd")
     print(
-        f'  pd.read_parquet("{out}/results/rag_token/per_example.parquet").sort_values("f1")[["question", "prediction", "answers"]]'
+        f'  pd.read_parquet("{out}/results/rag_token/per_example.parquet").sort_values("f1")'
+        '[["question", "prediction", "answers"]].head()'
     )
     print(f'  pd.read_parquet("{out}/passages/2016")')
     return 0
