@@ -51,6 +51,21 @@ def process_start(pid: int) -> str | None:
     return "alive"
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes below a process of this host, children first; none where there is no /proc."""
+    parent_of: dict[int, int] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else []:
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stat:
+                parent_of[int(name)] = int(stat.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError):
+            continue  # not a process, or gone since
+    found = [pid]
+    for known in found:
+        found += [child for child, parent in parent_of.items() if parent == known]
+    return found[1:]
+
+
 def is_live(run_url: str, owner: dict[str, Any], now: Callable[[str], float] | None = None) -> bool:
     """Whether the owner named in a `_run.json` (at `run_url`) still writes there.
 

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from beam_jobs.options import Parser, make_runner, parse_job, runner_name
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
 from rag_core import files
 from rag_core.errors import EXIT_INTERNAL, DataError
+from rag_core.owner import descendants
 from rag_core.parts import Part, PartWorker
 from rag_core.run_dir import RunDir, check_output, claim, report_url
 
@@ -138,6 +140,9 @@ def _end_with_workers() -> Iterator[None]:
             before(fault)
             return
         print(f"error: {fault.exc_value}; start the same command again to go on", file=sys.stderr, flush=True)
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # the other workers would wait for this process
         os._exit(EXIT_INTERNAL)
 
     threading.excepthook = hook

@@ -128,3 +128,40 @@ def test_killed_and_started_again_gives_the_same_rows(tmp_path, tiny_encoder, wo
     assert run(*retrieve, tmp_path / "found").returncode == 0
     assert run(*retrieve, tmp_path / "found_again", *workers).returncode == 0
     assert digests(tmp_path / "found_again") == digests(tmp_path / "found")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_worker_ends_the_job_with_one_line(tmp_path):
+    write_corpus(tmp_path / "tsv", files=30, rows=2000)
+    words = ["beam_jobs.split", "--input", tmp_path / "tsv" / "*.tsv", "--input-format", "tsv", "--output"]
+    words += [tmp_path / "out", *TWO_WORKERS]
+    process = subprocess.Popen(
+        command(*words),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    worker = _wait_for_worker(process)
+    os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 1
+    assert "Worker subprocess exited" in errors.splitlines()[-1] and "start the same command again" in errors
+    assert "Traceback" not in errors
+    assert run(*words).returncode == 0
+    assert read_manifest(str(tmp_path / "out"))["rows"] == 60_000
+
+
+def _wait_for_worker(process) -> int:
+    """The pid of a worker process of the job, once there is one."""
+    for _ in range(2000):
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and os.getpgid(int(entry.name)) == process.pid:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"apache_beam.runners.worker.sdk_worker_main" in words and words[0].endswith(b"python"):
+                    return int(entry.name)
+        assert process.poll() is None
+        time.sleep(0.05)
+    raise AssertionError("no worker process appeared")
