@@ -167,7 +167,7 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
     skipped = ", ".join(f"{n} {reason}" for reason, n in sorted(counts["skipped"].items())) or "none"
     dead = sum(counts["dead_lettered"].values())
     others = "".join(
-        f", {name.replace('_', ' ')}: {n:,} ({n / counts['read']:.1%})"
+        f", {name.replace('_', ' ')}: {n:,}" + (f" ({n / counts['read']:.1%})" if name == "reused" else "")
         for name, n in counts.items()
         if isinstance(n, int) and n and name not in ("read", "written")
     )

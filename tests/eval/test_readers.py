@@ -28,8 +28,8 @@ def results(tmp_path_factory):
     return root / "results"
 
 
-def snippet(language: str, word: str) -> str:
-    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+def snippet(language: str, word: str, page: Path = PAGE) -> str:
+    blocks = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     (found,) = [block for block in blocks if word in block]
     return found
 
@@ -42,3 +42,15 @@ def test_the_page_s_snippets_run(package, results, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "exact_match" in shown and "0.2" in shown and "0.5" in shown
     assert "another" in shown, "the worst examples are shown"
+
+
+def test_the_readme_s_snippets_run(results, monkeypatch, capsys):
+    readme = PAGE.parents[1] / "README.md"
+    monkeypatch.chdir(results.parent)
+    exec(snippet("python", "import pandas", readme), {})
+    shown = capsys.readouterr().out
+    assert "exact_match" in shown and "another" in shown
+    assert re.search(r"^who +0\.3", shown, re.M), "grouped by the question's first word"
+    names: dict = {}
+    exec(snippet("python", "clean_wikitext", readme), names)
+    assert names["split_words"]("Canal", names["text"], words=4) == ["The canal is 12", "kilometres long."]
