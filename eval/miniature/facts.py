@@ -91,12 +91,11 @@ def draw_entity(
 
 
 def draw_namesakes(
-    kind: str, size: int, rng: random.Random, names: NameMaker, name: str | None = None
+    kind: str, size: int, rng: random.Random, names: NameMaker, name: str | None = None, shared: int = 1
 ) -> list[Entity]:
-    """`size` entities of one name; no two share both their title and any two attributes.
+    """`size` entities of one name; no two share more than `shared` of sort, decade and country.
 
-    Offices of one place differ in what they are; other namesakes may share one attribute, so a
-    question has to name two of the three.
+    Offices of one place differ in what they are; places of one name in their country.
     """
     name = name or _NEW_NAME[kind](names)
     group: list[Entity] = []
@@ -107,9 +106,11 @@ def draw_namesakes(
             if group:
                 entity = replace(entity, country=group[0].country)
         elif kind == "place":
-            clash = any(entity.country == other.country for other in group)
+            clash = any(
+                entity.country == other.country or _too_close(entity, other, shared) for other in group
+            )
         else:
-            clash = any(_too_close(entity, other) for other in group)
+            clash = any(_too_close(entity, other, shared) for other in group)
         if not clash:
             group.append(entity)
     return group
@@ -135,9 +136,9 @@ def make_title(kind: str, name: str, sort: str, year: int, country: str) -> str:
     return f"{sort.capitalize()} of {name}"
 
 
-def _too_close(a: Entity, b: Entity) -> bool:
+def _too_close(a: Entity, b: Entity, shared: int) -> bool:
     same = (a.sort == b.sort) + (a.decade == b.decade) + (a.country == b.country)
-    return a.year == b.year or same >= 2
+    return a.year == b.year or same > shared
 
 
 _NEW_NAME: dict[str, Callable[[NameMaker], str]] = {

@@ -469,6 +469,11 @@ def question_parts(
     return question.replace(",?", "?"), phrases
 
 
+def subject_phrase(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:
+    """The entity as a question calls it, such as "the poet Mara Owe, born in the 1870s"."""
+    return _subject(entity, cues, rng)[0].removesuffix(",")
+
+
 def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> tuple[str, dict[str, str]]:
     decade = decade_words(entity.decade, rng)
     every = {

@@ -37,13 +37,18 @@ def ask(
     }
 
 
-def ask_group(group: Sequence[Entity], per_entity: int, rng: random.Random, prefix: str) -> list[dict]:
-    """`per_entity` questions, each for another fact, about every entity of a group of namesakes."""
+def ask_group(
+    group: Sequence[Entity], per_entity: int, rng: random.Random, prefix: str, per_fact: int = 1
+) -> list[dict]:
+    """Questions about every entity of a group of namesakes, at most `per_entity` of its facts, each
+    asked `per_fact` times (in words drawn afresh)."""
     rows = []
     for entity in group:
         relations = RELATIONS[entity.kind]
         for relation in rng.sample(relations, min(per_entity, len(relations))):
-            rows.append(ask(entity, relation, group, rng, f"{prefix}-{entity.page_id}-{relation}"))
+            for time in range(per_fact):
+                question_id = f"{prefix}-{entity.page_id}-{relation}" + (f"-{time + 1}" if time else "")
+                rows.append(ask(entity, relation, group, rng, question_id))
     return rows
 
 

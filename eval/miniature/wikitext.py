@@ -48,6 +48,11 @@ def article_page(entity: Entity, seed: int, long: bool = False) -> WikiPage:
     return WikiPage(entity.page_id, entity.title, "\n".join(lines))
 
 
+def named_after_page(page_id: int, title: str, text: str) -> WikiPage:
+    """The page of something named after an entity: a short text, its first words in bold."""
+    return WikiPage(page_id, title, f"{text}\n\n{{{{Stub}}}}\n")
+
+
 def disambiguation_page(page_id: int, group: Sequence[Entity]) -> WikiPage:
     lines = [f"'''{group[0].name}''' may refer to:", ""]
     lines += [f"* [[{e.title}]], {COUNTRIES[e.country]} {e.sort}" for e in group]

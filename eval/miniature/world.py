@@ -5,8 +5,9 @@
     questions/leaders_{2016,2018}.jsonl      the same questions, answered by either snapshot
     world.json                               seed, counts, SHA-256 of every file
 
-Articles come in groups of namesakes. A group belongs to one split as a whole: what test
-questions ask about, train questions never mention. All articles are in both dumps.
+Articles come in groups: namesakes, and what is named after them (`eval.miniature.named_after`).
+A group belongs to one split as a whole: what test questions ask about, train questions never
+mention. All articles are in both dumps.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eval.miniature.facts import KINDS, Entity, change_holder, draw_namesakes
+from eval.miniature.named_after import NamedAfter, draw_named_after
 from eval.miniature.names import NameMaker
 from eval.miniature.questions import ask, ask_group
 from eval.miniature.wikitext import (
@@ -28,18 +30,23 @@ from eval.miniature.wikitext import (
     article_page,
     disambiguation_page,
     dump_lines,
+    named_after_page,
     redirect_page,
 )
 
-# kind -> share of the articles, namesakes to a name. The numbers are chosen so that frozen MiniLM
-# finds the passage of 50-80% of the test questions among its first five (docs/mini-bart.md).
-SHARES = {"person": 0.58, "work": 0.18, "place": 0.10, "office": 0.14}
-NAMESAKES = {"person": 26, "work": 20, "place": 10, "office": 4}
+# kind -> share of the articles, namesakes to a name, articles named after them. The numbers are
+# chosen so that frozen MiniLM finds the passage of 50-80% of the test questions among its first
+# five (docs/mini-bart.md). Offices have nothing named after them: their retrieval is easy, and the
+# exchange of the index shows what the generator makes of it.
+SHARES = {"person": 0.60, "work": 0.16, "place": 0.10, "office": 0.14}
+NAMESAKES = {"person": 2, "work": 2, "place": 2, "office": 4}
+N_NAMED_AFTER = {"person": 8, "work": 9, "place": 9, "office": 0}
 NEAR_DUPLICATES = 0.15  # share of groups whose name is one letter away from another group's
 LONG_ARTICLES = 0.10
 CHANGED_OFFICES = 0.8
-SPLITS = {"train": 0.55, "dev": 0.07, "test": 0.38}
-TEST_QUESTIONS = 600  # at least; also what small worlds ask more facts per entity for
+SPLITS = {"train": 0.36, "dev": 0.04, "test": 0.60}
+TEST_QUESTIONS = 600  # aimed at; smaller worlds ask more facts per entity for it
+TRAIN_PER_FACT = 2  # wordings in which train questions ask for each fact
 FIRST_PAGE_ID = 101
 
 
@@ -47,6 +54,7 @@ FIRST_PAGE_ID = 101
 class World:
     seed: int
     groups: list[tuple[str, list[Entity]]]  # (split, namesakes); split "leaders" for changed offices
+    named_after: list[NamedAfter]
     changed: dict[int, Entity]  # page id -> the office in 2018
     questions: dict[str, list[dict]] = field(default_factory=dict)
 
@@ -61,11 +69,12 @@ def build_world(articles: int = 3000, seed: int = 0) -> World:
         raise ValueError(f"articles={articles}: a world needs at least 200")
     rng = random.Random(f"{seed}:world")
     names = NameMaker(random.Random(f"{seed}:names"))
-    groups = _draw_groups(articles, rng, names)
+    groups, named_after = _draw_groups(articles, rng, names)
     page_ids = list(range(FIRST_PAGE_ID, FIRST_PAGE_ID + articles))
     rng.shuffle(page_ids)
     numbers = iter(page_ids)
     groups = [[replace(e, page_id=next(numbers)) for e in group] for group in groups]
+    named_after = [replace(a, page_id=next(numbers)) for a in named_after]
     split_groups = _split(groups, rng)
     changed = {
         entity.page_id: change_holder(entity, rng, names)
@@ -73,27 +82,33 @@ def build_world(articles: int = 3000, seed: int = 0) -> World:
         if split == "leaders"
         for entity in group
     }
-    world = World(seed, split_groups, changed)
+    world = World(seed, split_groups, named_after, changed)
     world.questions.update(_questions(world, rng))
     return world
 
 
-def _draw_groups(articles: int, rng: random.Random, names: NameMaker) -> list[list[Entity]]:
+def _draw_groups(
+    articles: int, rng: random.Random, names: NameMaker
+) -> tuple[list[list[Entity]], list[NamedAfter]]:
     groups: list[list[Entity]] = []
+    named_after: list[NamedAfter] = []
     for kind in KINDS:
         left = round(articles * SHARES[kind])
         if kind == KINDS[-1]:
-            left = articles - sum(map(len, groups))
+            left = articles - sum(map(len, groups)) - len(named_after)
         earlier: list[str] = []
         while left > 0:
             name = None
             if earlier and rng.random() < NEAR_DUPLICATES:
                 name = names.near(rng.choice(earlier))
-            group = draw_namesakes(kind, min(left, NAMESAKES[kind]), rng, names, name)
+            group = draw_namesakes(kind, min(left, NAMESAKES[kind]), rng, names, name, shared=0)
             groups.append(group)
             earlier.append(group[0].name)
             left -= len(group)
-    return groups
+            if n_after := min(left, N_NAMED_AFTER[kind]):
+                named_after += draw_named_after(group, n_after, rng, names)
+                left -= n_after
+    return groups, named_after
 
 
 def _split(groups: list[list[Entity]], rng: random.Random) -> list[tuple[str, list[Entity]]]:
@@ -118,10 +133,9 @@ def _questions(world: World, rng: random.Random) -> dict[str, list[dict]]:
     for split in SPLITS:
         own = [group for name, group in world.groups if name == split]
         n_entities = sum(map(len, own))
-        per_entity = 4 if split == "train" else max(1, -(-TEST_QUESTIONS // n_entities))
-        if split == "dev":
-            per_entity = 2
-        asked = [row for group in own for row in ask_group(group, per_entity, rng, split)]
+        per_entity = {"train": 5, "dev": 2}.get(split, -(-TEST_QUESTIONS // n_entities))
+        per_fact = TRAIN_PER_FACT if split == "train" else 1
+        asked = [row for group in own for row in ask_group(group, per_entity, rng, split, per_fact)]
         rng.shuffle(asked)
         rows[split] = asked
     rows["leaders_2016"], rows["leaders_2018"] = [], []
@@ -139,7 +153,7 @@ def snapshot(world: World, year: int) -> list[WikiPage]:
     """The pages of 2016 or 2018 in order of page id."""
     rng = random.Random(f"{world.seed}:pages")
     pages = []
-    extra_id = FIRST_PAGE_ID + len(world.entities)
+    extra_id = FIRST_PAGE_ID + len(world.entities) + len(world.named_after)
     for _, group in world.groups:
         for entity in group:
             long = rng.random() < LONG_ARTICLES
@@ -157,6 +171,7 @@ def snapshot(world: World, year: int) -> list[WikiPage]:
                 WikiPage(extra_id, f"Talk:{group[0].name}", "Which of them is it? ~~~~", namespace=1)
             )
             extra_id += 1
+    pages += [named_after_page(article.page_id, article.title, article.text) for article in world.named_after]
     pages.append(WikiPage(extra_id, "Template:Reflist", "<references />", namespace=10))
     return sorted(pages, key=lambda page: page.page_id)
 
@@ -178,8 +193,9 @@ def write_world(world: World, output: Path) -> dict:
         hashes[f"questions/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
     about = {
         "seed": world.seed,
-        "articles": len(world.entities),
+        "articles": len(world.entities) + len(world.named_after),
         "kinds": dict(Counter(entity.kind for entity in world.entities)),
+        "named_after": dict(Counter(article.kind for article in world.named_after)),
         "entities_by_split": dict(Counter(s for s, group in world.groups for _ in group)),
         "questions": {name: len(rows) for name, rows in world.questions.items()},
         "sha256": hashes,

@@ -28,8 +28,8 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path, world):
 
 
 def test_articles_have_unique_titles_and_page_ids(world):
-    assert len(world.entities) == ARTICLES
-    assert len({e.title for e in world.entities}) == ARTICLES
+    titles = [a.title for a in (*world.entities, *world.named_after)]
+    assert len(titles) == len(set(titles)) == ARTICLES
     pages = snapshot(world, 2016)
     assert len({p.page_id for p in pages}) == len(pages)
     assert len({(p.namespace, p.title) for p in pages}) == len(pages)
@@ -43,7 +43,7 @@ def test_answers_stand_in_their_article_and_in_no_namesakes(world):
             (page_id,) = map(int, row["gold_pages"])
             (answer,) = row["answers"]
             assert answer in text[page_id]
-            others = [e for e in group_of[page_id] if e.page_id != page_id]
+            others = [e for e in group_of[page_id] if e.page_id != page_id] + world.named_after
             assert not any(answer in text[e.page_id] for e in others)
 
 
@@ -78,6 +78,22 @@ def test_leaders_change_between_the_snapshots_and_nothing_else_does(world):
     assert changed == world.changed.keys()
     text_2018 = {p.page_id: p.wikitext for p in pages_2018}
     assert all(r["answers"][0] in text_2018[int(r["gold_pages"][0])] for r in after.values())
+
+
+def test_what_is_named_after_an_entity_carries_its_name_and_no_fact(world):
+    by_name = {group[0].name: group for _, group in world.groups if group[0].kind != "office"}
+    for article in world.named_after:
+        (name,) = [n for n in by_name if n in article.title]
+        assert article.text.count(name) > len(by_name[name])
+        facts = [answer for entity in by_name[name] for answer in entity.facts.values()]
+        assert not any(answer in article.text for answer in facts)
+
+
+def test_namesakes_share_neither_sort_nor_decade_nor_country(world):
+    for _, group in world.groups:
+        if group[0].kind != "office":
+            for cue in ("sort", "decade", "country"):
+                assert len({getattr(e, cue) for e in group}) == len(group)
 
 
 def test_small_worlds_still_ask_500_test_questions():
