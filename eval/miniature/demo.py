@@ -93,6 +93,7 @@ def demo_steps(out: Path, articles: int, steps: int, seed: int) -> list[Step]:
             )
             + ("--output", at("checkpoints", "rag")),
             ("embed_2016",),
+            threads=2,  # the longest step, for most of its time alone
         ),
         Step(
             "train_closed_book",
@@ -261,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--output", default="demo-out", metavar="DIR")
     parser.add_argument("--articles", type=int, default=1000, help="size of the world")
-    parser.add_argument("--steps", type=int, default=150, help="steps of fine-tuning")
+    parser.add_argument("--steps", type=int, default=80, help="steps of fine-tuning")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     out = Path(args.output)

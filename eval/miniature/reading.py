@@ -1,10 +1,10 @@
 """What mini-bart is pretrained on: questions over passages of entities drawn afresh every time.
 
 Three tasks, by `Stage`: reading (the passage answers the question), reading beside the mark (the
-passage is another's: a namesake told apart by the cues, a name one letter away, a stranger, or a
-section without the fact; the target stays the true answer, so the model learns to spread its
-belief there, which is what makes the marginal over passages pick the right one), and denoising
-(spans of a text masked, the whole text to be written).
+passage is another's: a namesake told apart by the cues, a name one letter away, a stranger, what
+is named after the entity, or a section without the fact; the target stays the true answer, so the
+model learns to spread its belief there, which is what makes the marginal over passages pick the
+right one), and denoising (spans of a text masked, the whole text to be written).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from eval.miniature.facts import RELATIONS, Entity, change_holder, draw_entity, draw_namesakes, make_title
+from eval.miniature.named_after import draw_named_after
 from eval.miniature.names import NameMaker
 from eval.miniature.phrasing import article_sentences, later_section, question_parts
 from eval.miniature.questions import choose_cues
 
 _KINDS, _KIND_WEIGHTS = ("person", "work", "place", "office"), (55, 20, 10, 15)
-_MISMATCHES, _MISMATCH_WEIGHTS = ("namesake", "near", "stranger", "section"), (66, 12, 12, 10)
+_MISMATCHES = {"namesake": 48, "near": 12, "stranger": 12, "section": 10, "named after": 18}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +80,20 @@ def draw_reading(rng: random.Random, stage: Stage) -> Reading:
     entity = group[0]
     relation = rng.choice(RELATIONS[entity.kind])
     question, phrases = _question(entity, relation, group, rng, stage)
-    beside = rng.random() < stage.beside
-    shown, section = entity, False
-    if beside:
-        shown, section = _mismatch(entity, group, rng, names)
-    if section:
-        text = " ".join(later_section(shown, rng, names)[: 4 + stage.fillers])
-    else:
-        text = passage_text(shown, relation, rng, names, stage)
-    cues = () if section else _agreement(phrases, entity, shown)
-    return Reading(shown.title, text, question, entity.facts[relation], not beside, cues)
+    answer = entity.facts[relation]
+    if rng.random() >= stage.beside:
+        text = passage_text(entity, relation, rng, names, stage)
+        return Reading(entity.title, text, question, answer, True, _agreement(phrases, entity, entity))
+    mismatch = rng.choices(tuple(_MISMATCHES), tuple(_MISMATCHES.values()))[0]
+    if mismatch == "named after" and entity.kind != "office":
+        (article,) = draw_named_after(group, 1, rng, names)
+        return Reading(article.title, article.text, question, answer, False)
+    if mismatch == "section":
+        text = " ".join(later_section(entity, rng, names)[: 4 + stage.fillers])
+        return Reading(entity.title, text, question, answer, False)
+    shown = _other(mismatch, entity, group, rng, names)
+    text = passage_text(shown, relation, rng, names, stage)
+    return Reading(shown.title, text, question, answer, False, _agreement(phrases, entity, shown))
 
 
 def draw_crowd(rng: random.Random, stage: Stage, size: int) -> list[Reading]:
@@ -153,17 +158,15 @@ def _agreement(phrases: dict[str, str], asked: Entity, shown: Entity) -> tuple[t
     return tuple((words, getattr(asked, cue) == getattr(shown, cue)) for cue, words in phrases.items())
 
 
-def _mismatch(
-    entity: Entity, group: list[Entity], rng: random.Random, names: NameMaker
-) -> tuple[Entity, bool]:
-    kind = rng.choices(_MISMATCHES, _MISMATCH_WEIGHTS)[0]
-    if kind == "namesake":
-        return group[1], False
-    if kind == "section":
-        return entity, True
+def _other(
+    mismatch: str, entity: Entity, group: list[Entity], rng: random.Random, names: NameMaker
+) -> Entity:
+    """An entity that the question does not ask about."""
+    if mismatch not in ("near", "stranger"):
+        return group[1]
     other = draw_entity(entity.kind, rng, names)
-    if kind == "near":
-        name = names.near(entity.name)
-        title = make_title(entity.kind, name, entity.sort, entity.year, entity.country)
-        return replace(entity, name=name, title=title, facts=other.facts), False
-    return other, False
+    if mismatch == "stranger":
+        return other
+    name = names.near(entity.name)
+    title = make_title(entity.kind, name, entity.sort, entity.year, entity.country)
+    return replace(entity, name=name, title=title, facts=other.facts)

@@ -21,6 +21,7 @@ class Step:
     name: str
     argv: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    threads: int = 1
 
 
 class StepError(RuntimeError):
@@ -30,7 +31,7 @@ class StepError(RuntimeError):
 
 
 def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, float]:
-    """Run all steps, up to `at_once` together, each with one thread; returns seconds by name.
+    """Run all steps, up to `at_once` together, each with its `threads`; returns seconds by name.
 
     A step's output goes to `logs/NAME.log`. Every command keeps what it has finished, so a run that
     was stopped is started again in the same way. Raises StepError at the first failure, ValueError on
@@ -60,7 +61,7 @@ def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, 
 def _run(step: Step, logs: Path) -> float:
     started = time.monotonic()
     log = logs / f"{step.name}.log"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(step.threads), "TOKENIZERS_PARALLELISM": "false"}
     with open(log, "wb") as stream:
         code = subprocess.run(
             [sys.executable, "-m", *step.argv], stdout=stream, stderr=subprocess.STDOUT, env=environment

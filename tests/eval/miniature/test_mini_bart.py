@@ -53,6 +53,7 @@ def test_readings_hold_the_answer_unless_they_are_beside_the_mark():
     assert all(r.answer in r.text for r in readings if r.holds)
     assert not any(r.answer in r.text for r in readings if not r.holds)
     assert 0.4 < np.mean([r.holds for r in readings]) < 0.6
+    assert any(r.title.endswith((" Prize", " Museum")) for r in readings)
 
 
 def test_a_crowd_asks_one_question_over_namesakes():
@@ -73,7 +74,7 @@ def test_denoising_masks_spans_of_the_target(generator):
 
 def test_a_crowd_of_one_votes_like_plain_greedy(generator):
     readings = [draw_reading(random.Random(i), CURRICULUM[0]) for i in range(3)]
-    ids_NS, mask_NS, _ = Batches(generator).reading(readings)
+    ids_NS, mask_NS, *_ = Batches(generator).reading(readings)
     alone = greedy(generator, ids_NS, mask_NS, most=5)
     crowds = greedy(
         generator, ids_NS.repeat_interleave(2, 0), mask_NS.repeat_interleave(2, 0), crowd=2, most=5
@@ -88,6 +89,7 @@ def test_the_rate_warms_up_and_falls_to_a_tenth():
     assert rate(recipe, 1000) == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_the_same_seed_trains_the_same_weights():
     recipe = Recipe(steps=3, batch=2, warm_up=2, tokenizer_texts=50, vocabulary=400, check_every=3)
     first, second = (pretrain(recipe, TINY, lambda row, generator: None) for _ in range(2))
@@ -95,6 +97,7 @@ def test_the_same_seed_trains_the_same_weights():
         assert torch.equal(a, b), name
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_generator_that_loads(tmp_path):
     assert main(["--output", str(tmp_path), "--steps", "2", "--batch", "2"]) == 0
     written = {p.name for p in tmp_path.iterdir()}
