@@ -177,20 +177,17 @@ def snapshot(world: World, year: int) -> list[WikiPage]:
 
 
 def write_world(world: World, output: Path) -> dict:
-    """Write both dumps, the questions and `world.json`; returns what `world.json` says."""
-    if output.exists() and any(output.iterdir()):
-        raise FileExistsError(f"{output} is not empty; give a new directory")
-    (output / "questions").mkdir(parents=True, exist_ok=True)
-    hashes = {}
+    """Write both dumps, the questions and `world.json`, that last; returns what `world.json` says.
+
+    Where the same world lies already nothing is written; a directory with anything else is refused
+    (FileExistsError), but for the beginnings of a run that was stopped.
+    """
+    files: dict[str, bytes] = {}
     for year in (2016, 2018):
         lines = dump_lines(snapshot(world, year), "Miniature", f"{year}-12-20T00:00:00Z")
-        path = output / f"dump-{year}.xml.bz2"
-        path.write_bytes(bz2.compress("".join(lines).encode()))
-        hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        files[f"dump-{year}.xml.bz2"] = bz2.compress("".join(lines).encode())
     for name, rows in world.questions.items():
-        path = output / "questions" / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        hashes[f"questions/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        files[f"questions/{name}.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows).encode()
     about = {
         "seed": world.seed,
         "articles": len(world.entities) + len(world.named_after),
@@ -198,9 +195,18 @@ def write_world(world: World, output: Path) -> dict:
         "named_after": dict(Counter(article.kind for article in world.named_after)),
         "entities_by_split": dict(Counter(s for s, group in world.groups for _ in group)),
         "questions": {name: len(rows) for name, rows in world.questions.items()},
-        "sha256": hashes,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
-    (output / "world.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    ending = output / "world.json"
+    if ending.exists() and json.loads(ending.read_text(encoding="utf-8")) == about:
+        return about
+    there = [p.relative_to(output).as_posix() for p in output.rglob("*") if p.is_file()]
+    if not set(there) <= files.keys():
+        raise FileExistsError(f"{output} is not empty and holds no part of this world; give a new directory")
+    (output / "questions").mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (output / name).write_bytes(data)
+    ending.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return about
 
 

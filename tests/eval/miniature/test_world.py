@@ -114,6 +114,19 @@ def test_the_dump_is_mediawiki_xml(tmp_path, world):
     assert rows[0].keys() == {"question_id", "question", "answers", "answer_kind", "gold_pages"}
 
 
+def test_the_same_world_again_is_kept_and_another_refused(tmp_path, world):
+    about = write_world(world, tmp_path)
+    before = (tmp_path / "dump-2016.xml.bz2").stat().st_mtime_ns
+    assert write_world(world, tmp_path) == about
+    assert (tmp_path / "dump-2016.xml.bz2").stat().st_mtime_ns == before
+    with pytest.raises(FileExistsError, match="not empty"):
+        write_world(build_world(ARTICLES, seed=4), tmp_path)
+    (tmp_path / "world.json").unlink()
+    (tmp_path / "dump-2016.xml.bz2").write_bytes(b"half")
+    assert write_world(world, tmp_path) == about
+    assert (tmp_path / "dump-2016.xml.bz2").read_bytes() != b"half"
+
+
 def test_refuses_a_directory_with_content_and_tiny_worlds(tmp_path, capsys):
     (tmp_path / "kept.txt").write_text("mine")
     assert main(["--output", str(tmp_path), "--articles", "200"]) == 2
