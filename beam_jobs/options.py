@@ -20,25 +20,9 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.runner import PipelineRunner
 
 from rag_core import files
+from rag_core.command_line import HelpFormatter, Parser
 from rag_core.errors import UsageError
 from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
-
-
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the description's line breaks and shows the defaults that say something."""
-
-    def _get_help_string(self, action: argparse.Action) -> str:
-        text = action.help or ""
-        if action.default in (None, False, argparse.SUPPRESS) or "default" in text:
-            return text
-        return f"{text} (default: %(default)s)".strip()
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line, exit code 2."""
-
-    def error(self, message: str) -> Any:
-        raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def job_parser(job: str, description: str) -> Parser:

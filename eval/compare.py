@@ -168,7 +168,9 @@ def is_drop(c: Comparison, allowed: float) -> bool:
 
 
 def parser() -> Parser:
-    p = Parser(prog="eval.compare", description=__doc__, formatter_class=HelpFormatter, allow_abbrev=False)
+    p = Parser(
+        prog="python -m eval.compare", description=__doc__, formatter_class=HelpFormatter, allow_abbrev=False
+    )
     p.add_argument("--baseline", nargs="+", required=True, metavar="DIR[:RUN]", help="results, a task each")
     p.add_argument("--candidate", nargs="+", required=True, metavar="DIR[:RUN]", help="in the same order")
     p.add_argument("--gates", metavar="FILE", help="TOML; without it no significant drop is allowed")

@@ -156,11 +156,13 @@ _TO: dict[str, tuple[Callable[[argparse.Namespace], bytes], str]] = {
 
 
 def parser() -> Parser:
-    p = Parser(prog="eval.convert", description=__doc__, formatter_class=HelpFormatter, allow_abbrev=False)
+    p = Parser(
+        prog="python -m eval.convert", description=__doc__, formatter_class=HelpFormatter, allow_abbrev=False
+    )
     commands = p.add_subparsers(dest="command", required=True, metavar="FORMAT")
     for name, (convert, needs) in _TO.items():
         about = (convert.__doc__ or "").partition("\n")[0]
-        command = commands.add_parser(name, help=about, prog=f"eval.convert {name}")
+        command = commands.add_parser(name, help=about, prog=f"python -m eval.convert {name}")
         for option in needs.split():
             choices = {"choices": TASKS, "metavar": "TASK"} if option == "task" else {}
             command.add_argument(f"--{option}", required=True, **choices)

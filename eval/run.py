@@ -43,7 +43,7 @@ without ids they join by the letters and digits of the question."""
 
 def parser() -> argparse.ArgumentParser:
     p = job_parser("run", DESCRIPTION)
-    p.prog = "eval.run"
+    p.prog = "python -m eval.run"
     several = {"nargs": "+", "default": []}
     p.add_argument("--questions", required=True, metavar="FILE", help="test set")
     p.add_argument("--task", required=True, choices=TASKS, metavar="TASK", help=", ".join(TASKS))

@@ -16,7 +16,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -106,7 +106,7 @@ def read_parquet(url: str, log: PartLog) -> Iterator[Passage]:
                     yield passage
 
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
+OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 READERS = {"tsv": read_tsv, "jsonl": read_jsonl, "parquet": read_parquet}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from rag_core.command_line import Parser
 from rag_core.errors import run_command
 from rag_core.training.config import TrainConfig, load_file, resolve
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(argv: Sequence[str] | None) -> tuple[TrainConfig, bool]:
     """The resolved config (defaults < preset < config file < command line), and `--overwrite`."""
-    parser = argparse.ArgumentParser(prog="python -m rag_core.train", description=__doc__.split("\n")[0])
+    parser = Parser(prog="python -m rag_core.train", description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--preset", help="settings from rag_core/presets, such as tiny or nq")
     parser.add_argument("--config", help="a TOML or JSON file of settings")
     parser.add_argument("--overwrite", action="store_true", help="replace a run of other settings")
