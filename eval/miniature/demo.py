@@ -262,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--output", default="demo-out", metavar="DIR")
     parser.add_argument("--articles", type=int, default=1000, help="size of the world")
-    parser.add_argument("--steps", type=int, default=80, help="steps of fine-tuning")
+    parser.add_argument("--steps", type=int, default=100, help="steps of fine-tuning")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     out = Path(args.output)

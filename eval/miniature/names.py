@@ -81,7 +81,8 @@ class NameMaker:
         rng = self._rng
         parts = []
         for _ in range(syllables):
-            parts.append(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS))
+            syllable = rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS)
+            parts.append("tho" if syllable == "the" else syllable)  # an encoder reads "the" in it
         ending = rng.choice(endings)
         if parts[-1][-1] in "aeiou" and ending[:1] in ("a", "e", "i", "o", "u"):
             parts.append(rng.choice("lmnrstvdk"))

@@ -86,7 +86,7 @@ def draw_reading(rng: random.Random, stage: Stage) -> Reading:
         return Reading(entity.title, text, question, answer, True, _agreement(phrases, entity, entity))
     mismatch = rng.choices(tuple(_MISMATCHES), tuple(_MISMATCHES.values()))[0]
     if mismatch == "named after" and entity.kind != "office":
-        (article,) = draw_named_after(group, 1, rng, names)
+        (article,) = draw_named_after(group, 1, rng)
         return Reading(article.title, article.text, question, answer, False)
     if mismatch == "section":
         text = " ".join(later_section(entity, rng, names)[: 4 + stage.fillers])

@@ -33,7 +33,7 @@ def article_page(entity: Entity, seed: int, long: bool = False) -> WikiPage:
     snapshots differ only where a fact has changed."""
     rng = random.Random(f"{seed}:article:{entity.page_id}")
     names = NameMaker(random.Random(f"{seed}:bystanders:{entity.page_id}"))
-    fillers = rng.choice((2, 3, 4))
+    fillers = rng.choice((3, 4))
     opening, *body = article_sentences(entity, rng, names, fillers=fillers)
     decorate = random.Random(f"{seed}:markup:{entity.page_id}")
     lines = [_infobox(entity), _bold(opening, entity), ""]
