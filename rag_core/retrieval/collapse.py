@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Two unrelated questions share almost no passage; collapsed retrieval gives all the same ones. Half is
-# far from both: the 10,570 SQuAD questions over 2,137 passages, many of one article, lie near 0.01.
+# far from both: MiniLM over SQuAD (10,570 questions, 2,137 passages, many of one article) has 0.003 at
+# k = 5 and 0.054 at k = 100.
 COLLAPSED_OVERLAP = 0.5
 
 
