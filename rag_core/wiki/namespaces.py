@@ -16,7 +16,7 @@ _FILE = """
 file image fichier image datei bild archivo imagen ficheiro arquivo imagem immagine bestand afbeelding
 plik grafika fil bilde fájl kép soubor obrázek súbor obrázok tiedosto kuva файл изображение зображення
 выява датотека слика датотека датотека датотека slika datoteka sličica fișier fişier imagine dosya resim
-berkas gambar tập\u00a0tin hình hình_ảnh tệp_tin 파일 그림 ファイル 画像 文件 檔案 图像 圖像 档案 檔
+berkas gambar tập_tin hình hình_ảnh tệp_tin 파일 그림 ファイル 画像 文件 檔案 图像 圖像 档案 檔
 图片 圖片 ملف صورة پرونده تصویر קובץ תמונה εικόνα αρχείο dosiero fitxer imatge fitxategi irudi failas
 vaizdas fails attēls fail pilt mynd pildi skrá mynd चित्र ফাইল চিত্র படிமம் దస్త్రం ബൗതികം പ്രമാണം चित्र ไฟล์
 ภาพ պատկեր ფაილი სურათი şəkil fayl сурет сүрөт lêer beeld delwedd íomhá comhad restr imagine imago
@@ -26,7 +26,7 @@ fasciculus skeudenn larawan talaksan wêne mynd ficheru imaxe bilo szablon_pliku
 _CATEGORY = """
 category catégorie kategorie categoría categoria categorie kategoria kategori kategorija kategorija
 kategória kategorie luokka категория категорія катэгорыя категорија kategória categorie catégorie
-kategorio kategoriya kategooria kategorija kategoreja kategoria flokkur thể_loại thể\u00a0loại 분류
+kategorio kategoriya kategooria kategorija kategoreja kategoria flokkur thể_loại 분류
 カテゴリ 分类 分類 تصنيف رده קטגוריה κατηγορία श्रेणी বিষয়শ্রেণী பகுப்பு వర్గం വർഗ്ഗം ವರ್ಗ หมวดหมู่ կատեգորիա
 კატეგორია санат категори catagóir categorî rummad catigurìa roinn kategorie kaarangay kategoriyê bólkur
 kategorii turkum töркем төркем ulamm kategorio categorìa जाति वर्ग زمرہ د_ٻ ٻولي ٽٻ jamii kateggoriija

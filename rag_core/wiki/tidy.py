@@ -19,7 +19,8 @@ _SEMICOLON_TRACE = re.compile(r"; ?[,;]")
 
 _EMPTY_BRACKETS = re.compile(r" ?(?:\([ ,;:–—-]*+\)|\[[ ,;]*+\])")
 _AFTER_OPENING = re.compile(r"\((?: *+[,;:])++ *+|\( ++")
-_BEFORE_CLOSING = re.compile(r"(?: *+[,;:–—])++ *+\)| ++\)")
+# Only from the start of a run of marks: else a long run that no bracket ends is tried at every character.
+_BEFORE_CLOSING = re.compile(r"(?<![ ,;:–—])[ ,;:–—]++\)")
 _REPEATED_COMMA = re.compile(r"([,;])(?: *+[,;])++")
 _SPACE_BEFORE_MARK = re.compile(r" ([,.])(?=\s|$)")
 

@@ -106,3 +106,15 @@ def test_no_renderer_expands_an_argument_twice():
         for before in ("", "|", "|x|", "|x|y|", "|x|y|z|", "|x|y|z|u|", "|x=", "|text=", "|1="):
             nested = (call + before) * 38 + "core" + "}}" * 38
             assert seconds(nested, "fr") < MAX_SECONDS, call + before
+
+
+@pytest.mark.parametrize("mark", [",", ";", " ", "–", ", ", "; "])
+def test_a_long_run_of_marks_behind_an_empty_bracket_is_read_once(mark):
+    started = time.process_time()
+    assert clean_wikitext("Ratio ( ; ) " + mark * 80_000 + "x").startswith("Ratio")
+    assert time.process_time() - started < 2
+
+
+def test_a_file_prefix_of_two_words():
+    assert clean_wikitext("[[Tập tin:A.jpg|nhỏ|X]]Chữ.", lang="vi") == "Chữ."
+    assert clean_wikitext("[[Tin: A history|tin history]]") == "tin history"
