@@ -61,7 +61,12 @@ def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, 
 def _run(step: Step, logs: Path) -> float:
     started = time.monotonic()
     log = logs / f"{step.name}.log"
-    environment = {**os.environ, "OMP_NUM_THREADS": str(step.threads), "TOKENIZERS_PARALLELISM": "false"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(step.threads),
+        "OMP_WAIT_POLICY": "passive",  # steps share the cores: a thread that waits must not spin
+        "TOKENIZERS_PARALLELISM": "false",
+    }
     with open(log, "wb") as stream:
         code = subprocess.run(
             [sys.executable, "-m", *step.argv], stdout=stream, stderr=subprocess.STDOUT, env=environment
