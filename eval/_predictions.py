@@ -136,13 +136,35 @@ def _whole_json(text: str) -> Any:
         return None
 
 
+def _is_quoted(text: str, options: dict[str, Any]) -> bool:
+    """Whether a table's quotes are csv's: each one closed."""
+    try:
+        return all(True for _ in csv.reader(io.StringIO(text, newline=""), **options))
+    except csv.Error:
+        return False
+
+
 def _csv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """CSV or TSV by its header; a cell that is empty is an empty answer, "NA" and "None" are texts."""
-    header = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in header else ",")
-    names = next(reader)
+    """CSV or TSV by its header; a cell that is empty is an empty answer, "NA" and "None" are texts.
+
+    A quote that is never closed would swallow every row behind it: an error in CSV, while in TSV, which
+    many write without quoting, every quote of the file is then a character like any other.
+    """
     csv.field_size_limit(1 << 30)
-    for cells in reader:
+    tabs = "\t" in text.split("\n", 1)[0]
+    options: dict[str, Any] = {"delimiter": "\t" if tabs else ",", "strict": True}
+    if tabs and not _is_quoted(text, options):
+        options["quoting"] = csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), **options)
+    names = next(reader)
+    while True:
+        first = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}, line {first}: {error} (a quote that is never closed?)") from None
         if not cells:
             continue
         if len(cells) != len(names):

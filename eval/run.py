@@ -21,6 +21,7 @@ from eval._cells import Cell, KeyCell
 from eval._examples import EvalTask, RunSpec, load_inputs
 from eval._score import CellKey, score_part
 from eval._summary import join_parts, merge_cells, summary_rows, write_batches, write_summary
+from eval.metrics import get_metric
 from rag_core import files
 from rag_core.datasets import TASKS
 from rag_core.digest import file_digest
@@ -175,6 +176,11 @@ def build_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> Any
 def make_plan(args: argparse.Namespace) -> StagePlan:
     specs = run_specs(args)
     own = tuple(args.slice_by)
+    for name in args.metrics:
+        try:
+            get_metric(name)
+        except ValueError as error:
+            raise UsageError(f"--metrics: {error}") from None
     task = EvalTask(args.questions, args.task, specs, args.passages, tuple(args.metrics), own, args.seed)
     inputs = load_inputs(task)
     n = len(inputs.questions)

@@ -33,12 +33,16 @@ def tokenizer_version() -> str:
 
 @functools.lru_cache(maxsize=1 << 14)
 def normalize(text: str) -> str:
-    """Lower-cased tokens joined by a space; a token of white space is empty, so two spaces follow."""
+    """Lower-cased tokens joined by a space; a token of white space is empty, so two spaces follow.
+
+    The text is tokenised as it stands and each token lower-cased after, as the script does: spaCy's
+    exceptions ("St.", "Dr.", "Inc.") know their capitals.
+    """
     tokenizer = _tokenizer()
-    text = text.strip().lower().encode("utf-8", "replace").decode()  # spaCy refuses lone surrogates
+    text = text.encode("utf-8", "replace").decode()  # spaCy refuses lone surrogates
     if len(text) > 1_000_000:  # spaCy refuses longer texts; cut at white space, which ends a token
         return " ".join(normalize(piece) for piece in _pieces(text))
-    return " ".join(token.text.strip() for token in tokenizer(text))
+    return " ".join(token.text.strip().lower() for token in tokenizer(text))
 
 
 def _pieces(text: str, size: int = 500_000) -> list[str]:

@@ -334,7 +334,7 @@ def test_refusals(tmp_path):
         (DataError, "no questions of task custom", empty),
         (FileNotFoundError, "nowhere", (*questions, "--predictions", tmp_path / "nowhere")),
         (DataError, "not a run directory", (*questions, "--predictions", tmp_path)),
-        (ValueError, "unknown metric 'bleu'", (*ours, "--metrics", "bleu")),
+        (UsageError, "unknown metric 'bleu'", (*ours, "--metrics", "bleu")),
     ]
     for error, message, argv in cases:
         with pytest.raises(error, match=message):

@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 
+from eval import _predictions
 from eval._join import join_by_id, question_key
 from eval._predictions import read_predictions
 from rag_core.errors import DataError
@@ -137,3 +138,15 @@ def test_odd_texts_survive(tmp_path):
     read = texts(tmp_path / "p", "".join(json.dumps(row) + "\n" for row in rows))
     assert list(read.values()) == odd
     assert texts(tmp_path / "p", '{"1": "\\ud800x"}') == {"1": "\ufffdx"}, "no file can hold a lone surrogate"
+
+
+def test_a_quote_that_is_never_closed_swallows_nothing(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text('question_id,prediction\n0,"alice\n1,bob\n2,carol\n')
+    with pytest.raises(DataError, match=r"p\.csv, line 2: .*never closed"):
+        list(_predictions._csv_rows(str(path), path.read_text()))
+    rows = list(_predictions._csv_rows("p.tsv", 'question_id\tprediction\n1\t"bob\n3\t1967\n'))
+    assert [row for _, row in rows] == [
+        {"question_id": "1", "prediction": '"bob'},
+        {"question_id": "3", "prediction": "1967"},
+    ]

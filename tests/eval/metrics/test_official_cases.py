@@ -241,3 +241,16 @@ def test_every_metric_names_itself_and_signs():
         )
         assert metric.signature.startswith(metric.name + "|") and metric.signature.endswith("|v:1")
         assert metric.__doc__ or type(metric).__module__
+
+
+@pytest.mark.parametrize(
+    "prediction, reference, bleu, rouge",
+    [
+        ("St Louis", "St. Louis", 0.5, 0.5),
+        ("Dr. Smith", "Dr Smith", 0.5, 0.5),
+        (" Paris", "Paris", 1.0, 0.709302),
+    ],
+)
+def test_ms_marco_tokenises_before_it_lower_cases(prediction, reference, bleu, rouge):
+    assert compute("bleu1_msmarco", [prediction], [[reference]]).value == pytest.approx(bleu)
+    assert compute("rouge_l_msmarco", [prediction], [[reference]]).value == pytest.approx(rouge, abs=1e-6)
