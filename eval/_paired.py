@@ -11,7 +11,7 @@ import pandas as pd
 from eval.metrics import METRICS, get_metric
 from eval.metrics.base import Metric
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
 from rag_core.stages import stage_manifest
 
 
@@ -41,15 +41,15 @@ class Results:
 def load_results(path: str, run: str | None = None) -> Results:
     """A finished results directory; `run` chooses one when it holds several.
 
-    Raises NoManifestError, FileNotFoundError, DataError.
+    Raises NoManifestError, FileNotFoundError, and UsageError for a run that is not there, or not named.
     """
     manifest = stage_manifest(path, "eval")
     rows, summary = (_table(path, name) for name in ("per_example.parquet", "summary.parquet"))
     names = list(dict.fromkeys(summary.run))
     if run is None and len(names) > 1:
-        raise DataError(f"{path}: holds the runs {', '.join(names)}; say which with DIR:RUN")
+        raise UsageError(f"{path}: holds the runs {', '.join(names)}; say which with DIR:RUN")
     if run is not None and run not in names:
-        raise DataError(f"{path}: no run {run!r} (runs: {', '.join(names)})")
+        raise UsageError(f"{path}: no run {run!r} (runs: {', '.join(names)})")
     run = run or names[0]
     summary = summary[summary.run == run]
     if "run" in rows.columns:

@@ -7,7 +7,7 @@ import pytest
 
 from eval import compare
 from eval import run as eval_run
-from rag_core.errors import DataError, UsageError
+from rag_core.errors import UsageError
 from rag_core.run_dir import NoManifestError
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_compared_says_why(results, tmp_path, capsys):
         compare.main(["--baseline", results["base"], "--candidate", str(tmp_path)])
     with pytest.raises(FileNotFoundError):
         compare.main(["--baseline", results["base"], "--candidate", str(tmp_path / "nowhere")])
-    with pytest.raises(DataError, match="no run 'x' .runs: base."):
+    with pytest.raises(UsageError, match="no run 'x' .runs: base."):
         compare.main(["--baseline", results["base"], "--candidate", results["base"] + ":x"])
     with pytest.raises(UsageError, match="2 baselines for 1 candidates"):
         compare.main(["--baseline", results["base"], results["base"], "--candidate", results["base"]])
