@@ -109,16 +109,17 @@ class Guide(nn.Module):
 
     def alignment_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
         attention, query_NTD = self._attention[0], self._query_NTD
-        width = attention.head_dim * GUIDED_HEADS
+        heads = min(GUIDED_HEADS, attention.num_heads)
+        width = attention.head_dim * heads
         n, t = query_NTD.shape[:2]
-        q_NTHd = attention.q_proj(query_NTD)[..., :width].view(n, t, GUIDED_HEADS, -1)
-        k_NSHd = attention.k_proj(states_NSD)[..., :width].view(n, -1, GUIDED_HEADS, attention.head_dim)
+        q_NTHd = attention.q_proj(query_NTD)[..., :width].view(n, t, heads, -1)
+        k_NSHd = attention.k_proj(states_NSD)[..., :width].view(n, -1, heads, attention.head_dim)
         scores_NHTS = torch.einsum("nthd,nshd->nhts", q_NTHd, k_NSHd) * attention.scaling
         scores_NHTS = scores_NHTS.masked_fill(mask_NS[:, None, None] == 0, float("-inf"))
         step_T = torch.arange(t)
         held_NT = (spans.start_N[:, None] >= 0) & (step_T < spans.length_N[:, None])
         place_NT = (spans.start_N[:, None] + step_T).clamp(0, mask_NS.shape[1] - 1)
-        index_NHT1 = place_NT[:, None, :, None].expand(-1, GUIDED_HEADS, -1, 1)
+        index_NHT1 = place_NT[:, None, :, None].expand(-1, heads, -1, 1)
         log_probs_NHT = scores_NHTS.log_softmax(-1).gather(-1, index_NHT1)[..., 0]
         kept_NHT = held_NT[:, None].expand_as(log_probs_NHT)
         if not kept_NHT.any():
