@@ -9,17 +9,14 @@ import argparse
 from collections.abc import Sequence
 from shlex import quote
 
-import pyarrow.parquet as pq
-
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
 from beam_jobs.transforms.embed_passages import EmbedWorker
 from beam_jobs.transforms.stage import StagePlan, run_stage
-from rag_core import files
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import run_input
-from rag_core.stages import part_urls, stage_manifest
+from rag_core.stages import row_groups, stage_manifest
 
 LOGIC_VERSION = 1
 
@@ -91,16 +88,7 @@ def _reusable(directory: str, fingerprint: str, dtype: str, compute: str) -> dic
 
 def row_group_parts(directory: str) -> list[Part]:
     """One part a row group of the passages: cut by the input, never by the number of workers."""
-    sources: list[dict] = []
-    for url in part_urls(directory):
-        with files.open_input(url) as stream:
-            groups = pq.ParquetFile(stream).metadata
-            sources += [
-                {"url": url, "row_groups": [g]}
-                for g in range(groups.num_row_groups)
-                if groups.row_group(g).num_rows
-            ]
-    return [Part(i, source) for i, source in enumerate(sources)]
+    return [Part(i, {"url": url, "row_groups": [g]}) for i, (url, g) in enumerate(row_groups(directory))]
 
 
 def run(argv: Sequence[str] | None = None) -> int:

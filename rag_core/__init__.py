@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from rag_core.lazy import lazy_names
 
-_HOME = {
-    "DecodingConfig": "rag_core.decoding",
-    "Hypothesis": "rag_core.decoding",
-    "RagModel": "rag_core.models",
-    "read_embeddings": "rag_core.stages",
-    "read_manifest": "rag_core.run_dir",
-    "read_table": "rag_core.stages",
+_HOMES = {
+    "DecodingConfig": "decoding",
+    "Hypothesis": "decoding",
+    "RagModel": "models",
+    "read_embeddings": "stages",
+    "read_manifest": "run_dir",
+    "read_table": "stages",
 }
-__all__ = sorted(_HOME)
+__all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'rag_core' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -10,7 +10,6 @@ Writing is put-when-complete: a file appears under its name only once all of it 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import glob
 import io
 import json
@@ -245,8 +244,3 @@ def local_copy(url: str) -> Iterator[str]:
 def open_text(url: str) -> io.TextIOWrapper:
     """Open as UTF-8 text whose lines end at `\\n` only (never at U+2028, U+0085 or 0x1C)."""
     return io.TextIOWrapper(open_input(url), encoding="utf-8", newline="\n")
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a base name matches a glob pattern, case kept."""
-    return fnmatch.fnmatchcase(name, pattern)

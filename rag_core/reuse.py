@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from rag_core import files
-from rag_core.stages import part_urls, read_part, vectors_of
+from rag_core.stages import read_part, row_groups, vectors_of
 
 
 class OldVectors:
@@ -20,7 +18,7 @@ class OldVectors:
     """
 
     def __init__(self, embeddings_dir: str) -> None:
-        self._groups = list(_row_groups(embeddings_dir))
+        self._groups = list(row_groups(embeddings_dir))
         keys, groups, rows = [np.empty((0, 2), np.uint64)], [], []
         for number, (url, group) in enumerate(self._groups):
             found = [
@@ -61,15 +59,6 @@ class OldVectors:
             while place < len(self) and self._keys_N2[place, 0] == high and self._keys_N2[place, 1] != low:
                 place += 1
             yield place if place < len(self) and self._keys_N2[place, 0] == high else None
-
-
-def _row_groups(directory: str) -> Iterator[tuple[str, int]]:
-    for url in part_urls(directory):
-        with files.open_input(url) as stream:
-            metadata = pq.ParquetFile(stream).metadata
-        for group in range(metadata.num_row_groups):
-            if metadata.row_group(group).num_rows:
-                yield url, group
 
 
 def _keys(hashes: Sequence[bytes]) -> np.ndarray:

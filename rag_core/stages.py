@@ -49,6 +49,16 @@ def iter_batches(
             raise DataError(f"{url}: {rows} rows, the manifest says {part['rows']}")
 
 
+def row_groups(directory: str) -> Iterator[tuple[str, int]]:
+    """Every row group of a finished run that has rows, as (part URL, number), in the run's order."""
+    for url in part_urls(directory):
+        with files.open_input(url) as stream:
+            metadata = pq.ParquetFile(stream).metadata
+        for group in range(metadata.num_row_groups):
+            if metadata.row_group(group).num_rows:
+                yield url, group
+
+
 def read_part(
     url: str,
     columns: Sequence[str] | None = None,

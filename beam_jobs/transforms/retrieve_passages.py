@@ -25,7 +25,6 @@ class IndexSearchWorker:
     index: str
     question_encoder: str | None
     top_k: int
-    fuse: str | None = None
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,6 +1,6 @@
 """Checkpoints: the native layout and Hugging Face's RAG layout, both ways."""
 
-from importlib import import_module
+from rag_core.lazy import lazy_names
 
 _HOMES = {
     "load_model": "store",
@@ -10,8 +10,4 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -4,10 +4,10 @@
 bring torch and transformers with them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_core.errors import UnknownModelError
+from rag_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rag_core.encoders.batch_plan import Batch, plan_batches
@@ -33,8 +33,4 @@ __all__ = [
     "plan_batches",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -3,7 +3,7 @@
 Names are imported on first use: `import rag_core.models` loads neither torch nor transformers.
 """
 
-from importlib import import_module
+from rag_core.lazy import lazy_names
 
 _HOMES = {
     "ContextBuilder": "context",
@@ -22,8 +22,4 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

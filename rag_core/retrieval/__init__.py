@@ -4,8 +4,9 @@
 (-score, id), never padded.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rag_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rag_core.retrieval.bm25 import Bm25Index
@@ -46,8 +47,4 @@ __all__ = [
     "token_bounds",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,12 +1,8 @@
 """Training through the marginal: data order, retrieval in the loop, loss, state, monitor."""
 
-from importlib import import_module
+from rag_core.lazy import lazy_names
 
 _HOMES = {"TrainConfig": "config", "train": "loop"}
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

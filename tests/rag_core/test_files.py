@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import re
 
 import pytest
 
@@ -73,7 +75,7 @@ class _Memory:
             self.objects[url] = stream.read()
 
     def match(self, pattern):
-        regex = files.re.compile(files.fnmatch.translate(pattern))
+        regex = re.compile(fnmatch.translate(pattern))
         return [files.FileInfo(u, len(b), 0.0) for u, b in self.objects.items() if regex.match(u)]
 
     def delete(self, urls):
