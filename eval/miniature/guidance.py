@@ -1,13 +1,11 @@
 """Where the answer stands in the passage, told to mini-bart while it is pretrained.
 
 Reading is two skills: mark the words that answer the question, and copy them in order. Learnt from
-the words of the answer alone, both appear only after many thousand examples. Three auxiliary losses
-teach them directly; none leaves a trace in the model's shape, which stays a plain BART:
+the words of the answer alone, both appear only after many thousand examples. Two auxiliary losses
+teach them directly; neither leaves a trace in the model's shape, which stays a plain BART:
 
 - tags: two linear heads on the encoder's states say for every input token whether it is in the
   answer and whether it begins it (nothing is tagged where the passage is another's);
-- agreement: one linear head on the states before the last encoder layer says of every phrase of the
-  question that tells namesakes apart whether the passage agrees with it;
 - alignment: the heads of the last cross-attention look at the input token that is to be copied.
 
 Legend: N rows, S input tokens, T scored tokens, D width, H guided heads, d head width.
@@ -15,7 +13,7 @@ Legend: N rows, S input tokens, T scored tokens, D width, H guided heads, d head
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,30 +33,22 @@ class Spans:
 
     start_N: torch.Tensor
     length_N: torch.Tensor
-    agrees_NS: torch.Tensor  # 1 or 0 on the question's cues, -1 elsewhere
 
 
 def find_spans(
-    rows: Sequence[Sequence[int]],
-    answers: Sequence[Sequence[int]],
-    holds: Sequence[bool],
-    cues: Sequence[Sequence[tuple[Sequence[int], bool]]],
+    rows: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], holds: Sequence[bool]
 ) -> Spans:
-    """First place of each answer's tokens in its row (-1 where the passage does not hold it), and the
-    last place of each cue's, which is in the question."""
-    agrees_NS = torch.full((len(rows), max(map(len, rows))), -1.0)
-    starts = []
-    for n, (row, answer, held) in enumerate(zip(rows, answers, holds, strict=True)):
-        starts.append(next(_places(row, answer), -1) if held else -1)
-        for tokens, agrees in cues[n]:
-            for at in list(_places(row, tokens))[-1:]:
-                agrees_NS[n, at : at + len(tokens)] = float(agrees)
-    return Spans(torch.tensor(starts), torch.tensor([len(a) for a in answers]), agrees_NS)
+    """First place of each answer's tokens in its row; -1 where the passage does not hold it."""
+    starts = [
+        _first_place(row, list(answer)) if held else -1
+        for row, answer, held in zip(rows, answers, holds, strict=True)
+    ]
+    return Spans(torch.tensor(starts), torch.tensor([len(a) for a in answers]))
 
 
-def _places(row: Sequence[int], piece: Sequence[int]) -> Iterator[int]:
-    n, piece = len(piece), list(piece)
-    return (i for i in range(len(row) - n + 1) if row[i] == piece[0] and list(row[i : i + n]) == piece)
+def _first_place(row: Sequence[int], piece: list[int]) -> int:
+    places = (i for i in range(len(row) - len(piece) + 1) if list(row[i : i + len(piece)]) == piece)
+    return next(places, -1)
 
 
 class Guide(nn.Module):
@@ -68,9 +58,6 @@ class Guide(nn.Module):
         super().__init__()
         config = generator.config
         self.tags = nn.Linear(config.d_model, 2)
-        self.agreement = nn.Linear(config.d_model, 1)
-        self._early_NSD: torch.Tensor | None = None
-        generator.model.get_encoder().layers[-2].register_forward_hook(self._keep_early)
         self._attention = [generator.model.get_decoder().layers[-1].encoder_attn]  # a list: not a child
         self._query_NTD: torch.Tensor | None = None
         self._attention[0].register_forward_pre_hook(self._keep_query, with_kwargs=True)
@@ -78,22 +65,9 @@ class Guide(nn.Module):
     def _keep_query(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._query_NTD = args[0] if args else kwargs["hidden_states"]
 
-    def _keep_early(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        self._early_NSD = output[0] if isinstance(output, tuple) else output
-
     def forward(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
-        """The three losses for the batch that the decoder has just read."""
-        tags = self.tag_loss(states_NSD, mask_NS, spans)
-        return tags + self.agreement_loss(spans) + self.alignment_loss(states_NSD, mask_NS, spans)
-
-    def agreement_loss(self, spans: Spans) -> torch.Tensor:
-        told_NS = spans.agrees_NS >= 0
-        logits_NS = self.agreement(self._early_NSD)[..., 0]
-        if not told_NS.any():
-            return logits_NS.new_zeros(())
-        loss = F.binary_cross_entropy_with_logits(logits_NS[told_NS], spans.agrees_NS[told_NS])
-        self.last_agreement = loss.item()
-        return loss
+        """The sum of both losses for the batch that the decoder has just read."""
+        return self.tag_loss(states_NSD, mask_NS, spans) + self.alignment_loss(states_NSD, mask_NS, spans)
 
     def tag_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
         at_S = torch.arange(states_NSD.shape[1])

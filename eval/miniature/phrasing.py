@@ -453,28 +453,20 @@ def question_text(
     entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random, wordings: int = 99
 ) -> str:
     """A question for one fact; `cues` are the attributes it names: "sort", "decade", "country"."""
-    return question_parts(entity, relation, cues, rng, wordings)[0]
-
-
-def question_parts(
-    entity: Entity, relation: str, cues: tuple[str, ...], rng: random.Random, wordings: int = 99
-) -> tuple[str, dict[str, str]]:
-    """(question, the phrase that stands in it for the name and for each cue)."""
     if entity.kind == "office":
-        phrases = {"name": entity.name, "sort": rng.choice(SORT_WORDS[entity.sort][1])}
-        subject = f"{phrases['sort']} of {entity.name}"
+        subject = f"{rng.choice(SORT_WORDS[entity.sort][1])} of {entity.name}"
     else:
-        subject, phrases = _subject(entity, cues, rng)
+        subject = _subject(entity, cues, rng)
     question = rng.choice(FACT_WORDS[relation][1][:wordings]).format(s=subject)
-    return question.replace(",?", "?"), phrases
+    return question.replace(",?", "?")
 
 
 def subject_phrase(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:
     """The entity as a question calls it, such as "the poet Mara Owe, born in the 1870s"."""
-    return _subject(entity, cues, rng)[0].removesuffix(",")
+    return _subject(entity, cues, rng).removesuffix(",")
 
 
-def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> tuple[str, dict[str, str]]:
+def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> str:
     decade = decade_words(entity.decade, rng)
     every = {
         "sort": rng.choice(SORT_WORDS[entity.sort][1]),
@@ -483,16 +475,15 @@ def _subject(entity: Entity, cues: tuple[str, ...], rng: random.Random) -> tuple
             country=entity.country, demonym=COUNTRIES[entity.country]
         ),
     }
-    phrases = {"name": entity.name, **{cue: every[cue] for cue in cues}}
     chosen = [every[cue] for cue in cues]
     rng.shuffle(chosen)
     if not chosen:
-        return entity.name, phrases
+        return entity.name
     if every["sort"] in chosen and rng.random() < 0.5:
         chosen.remove(every["sort"])
         head = f"{every['sort']} {entity.name}"
-        return (f"{head}, {', '.join(chosen)}," if chosen else head), phrases
-    return f"{entity.name}, {', '.join(chosen)},", phrases
+        return f"{head}, {', '.join(chosen)}," if chosen else head
+    return f"{entity.name}, {', '.join(chosen)},"
 
 
 def decade_words(decade: int, rng: random.Random) -> str:

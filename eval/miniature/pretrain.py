@@ -38,7 +38,7 @@ from eval.miniature.reading import (
     sample_texts,
 )
 from rag_core.models.context import ContextBuilder, pad_rows
-from rag_core.models.generator import Generator, load_generator
+from rag_core.models.generator import Generator
 from rag_core.schemas import Passage
 
 LARGEST = 6_000_000  # parameters
@@ -48,8 +48,7 @@ SAVE_EVERY = 250  # steps; what has been learnt so far is always on disk
 @dataclass(frozen=True, slots=True)
 class Recipe:
     seed: int = 1
-    stage: int = 0  # of the curriculum, to begin with
-    steps: int = 4000
+    steps: int = 6000
     batch: int = 32
     learning_rate: float = 7e-4
     position_rate: float = 0.05  # of the learning rate, for the tables of positions
@@ -73,11 +72,7 @@ class Batches:
     def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Spans]:
         rows = [self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings]
         answers = self.tokenizer.encode([r.answer for r in readings])
-        cues = [
-            [(ids, agrees) for ids, (_, agrees) in zip(self.tokenizer.encode([c for c, _ in r.cues]), r.cues)]
-            for r in readings
-        ]
-        spans = find_spans(rows, answers, [r.holds for r in readings], cues)
+        spans = find_spans(rows, answers, [r.holds for r in readings])
         return (*pad_rows(rows, PAD), self.labels([r.answer for r in readings]), spans)
 
     def denoising(self, pairs: list[tuple[str, str]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -178,16 +173,10 @@ def pretrain(
     recipe: Recipe,
     size: Size,
     log: Callable[[dict, Generator], None],
-    start: Generator | None = None,
 ) -> Generator:
-    """Train from the seed; `log` gets one dict per check, and the generator as it stands.
-
-    With `start`, go on from another run's weights and tokenizer at the recipe's `stage`.
-    """
-    if start is None:
-        tokenizer = train_tokenizer(sample_texts(recipe.seed, recipe.tokenizer_texts), recipe.vocabulary)
-        start = new_generator(tokenizer, size, recipe.seed)
-    generator = start.train()
+    """Train from the seed; `log` gets one dict per check, and the generator as it stands."""
+    tokenizer = train_tokenizer(sample_texts(recipe.seed, recipe.tokenizer_texts), recipe.vocabulary)
+    generator = new_generator(tokenizer, size, recipe.seed).train()
     n_parameters = sum(p.numel() for p in generator.parameters())
     if n_parameters > LARGEST:
         raise ValueError(f"{n_parameters} parameters; mini-bart has at most {LARGEST}")
@@ -207,7 +196,7 @@ def pretrain(
     rng = random.Random(f"{recipe.seed}:reading")
     check_rng = random.Random(f"{recipe.seed}:checks")
     pool: list[list[Reading]] = []
-    at, losses, guidances, started = recipe.stage, [], [], time.monotonic()
+    at, losses, guidances, started = 0, [], [], time.monotonic()
     for step in range(1, recipe.steps + 1):
         stage = CURRICULUM[at]
         if step % stage.denoise_every == 0:
@@ -233,7 +222,6 @@ def pretrain(
             em = check(generator, batches, check_rng, stage)
             row = {"step": step, "stage": stage.name, "loss": round(float(np.mean(losses)), 4), "em": em}
             row["guidance"] = round(float(np.mean(guidances)), 4)
-            row["agreement"] = round(guide.last_agreement, 4)
             if at == len(CURRICULUM) - 1 and (step % 250 == 0 or step == recipe.steps):
                 row["em_crowd"] = check_crowd(generator, batches, check_rng)
             row["seconds"] = round(time.monotonic() - started, 1)
@@ -285,14 +273,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m eval.miniature.pretrain", description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--start", type=Path, help="go on from the weights of this directory")
-    parser.add_argument("--stage", type=int, default=0, help="stage of the curriculum to begin with")
     args = parser.parse_args(argv)
     args.output.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(seed=args.seed, steps=args.steps, batch=args.batch, stage=args.stage)
-    start = load_generator(str(args.start)) if args.start else None
+    recipe = Recipe(seed=args.seed, steps=args.steps, batch=args.batch)
     size = Size(vocabulary=recipe.vocabulary)
     rows: list[dict] = []
 
@@ -303,7 +288,7 @@ def main(argv: list[str] | None = None) -> int:
         left = row["seconds"] / row["step"] * (recipe.steps - row["step"])
         print(json.dumps(row), f"about {left / 60:.0f} min left", flush=True)
 
-    generator = pretrain(recipe, size, log, start)
+    generator = pretrain(recipe, size, log)
     save(generator, recipe, size, args.output, rows)
     print(f"mini-bart written to {args.output}")
     return 0

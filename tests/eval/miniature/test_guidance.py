@@ -1,4 +1,4 @@
-"""Spans and cues are found where they stand; the guide's losses know right from wrong."""
+"""Spans are found where they stand; the guide's losses know right from wrong."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from eval.miniature.mini_bart import Size, new_generator, train_tokenizer
 from eval.miniature.reading import sample_texts
 
 
-def test_spans_are_the_first_answer_and_the_last_cue():
+def test_spans_are_the_first_answer():
     rows = [[0, 7, 8, 9, 7, 8, 2], [0, 5, 5, 2]]
-    spans = find_spans(rows, [[8], [5, 5]], [True, False], [[([7, 8], False)], [([5], True)]])
+    spans = find_spans(rows, [[8], [5, 5]], [True, False])
     assert spans.start_N.tolist() == [2, -1]
     assert spans.length_N.tolist() == [1, 2]
-    assert spans.agrees_NS.tolist() == [[-1, -1, -1, -1, 0, 0, -1], [-1, -1, 1, -1, -1, -1, -1]]
 
 
 def test_tags_cost_nothing_when_they_are_right():
@@ -25,7 +24,7 @@ def test_tags_cost_nothing_when_they_are_right():
         guide.tags.weight.zero_()
         guide.tags.weight[:, 0] = 50.0
         guide.tags.bias.fill_(0.0)
-    spans = find_spans([[0, 7, 8, 2]], [[7]], [True], [[]])
+    spans = find_spans([[0, 7, 8, 2]], [[7]], [True])
     right = torch.zeros(1, 4, 8)
     right[0, :, 0] = torch.tensor([-1.0, 1.0, -1.0, -1.0])
     mask_NS = torch.ones(1, 4, dtype=torch.long)

@@ -52,7 +52,7 @@ def test_readings_hold_the_answer_unless_they_are_beside_the_mark():
     readings = [draw_reading(rng, CURRICULUM[-1]) for _ in range(400)]
     assert all(r.answer in r.text for r in readings if r.holds)
     assert not any(r.answer in r.text for r in readings if not r.holds)
-    assert 0.4 < np.mean([r.holds for r in readings]) < 0.6
+    assert 0.5 < np.mean([r.holds for r in readings]) < 0.7
     assert any(r.title.endswith((" Prize", " Museum")) for r in readings)
 
 
