@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eval._intervals import percentile_interval, wilson
+from eval._intervals import around, percentile_interval, wilson
 from eval.metrics.base import MeanMetric, Metric, Statistics
 
 _SHIFT = 1100  # a float times 2^1100 is an integer
-_FIXED = float(1 << 26)
-"""Bootstrap sums hold values in steps of 2^-26: integers, so that their float64 sums are exact."""
+
+
+def _steps(metric: Metric) -> float:
+    """Bootstrap sums hold values in steps of 2^-26 (of metrics that leave [0, 1], 2^-16): integers, so
+    that their float64 sums are exact."""
+    return float(1 << (16 if metric.unbounded else 26))
 
 
 def exact_sum(values: np.ndarray) -> int:
@@ -36,12 +40,15 @@ class Cell:
     n_missing: int = 0
     sums: list[int] = field(default_factory=list)
     exact: int = 0
+    n_infinite: int = 0
+    """Examples whose value is −inf; they are not in `exact`."""
     replicates: np.ndarray | None = None
 
     def add(self, other: Cell) -> Cell:
         self.n += other.n
         self.n_missing += other.n_missing
         self.exact += other.exact
+        self.n_infinite += other.n_infinite
         self.sums = [a + b for a, b in zip(self.sums, other.sums)] if self.sums else list(other.sums)
         if self.replicates is None:
             self.replicates = None if other.replicates is None else other.replicates.copy()
@@ -71,7 +78,10 @@ class Counted:
         values_N = np.array([0.0 if row is None else metric.example(row) for row in rows], np.float64)
         if metric.binary:
             return cls(metric, statistics_NS, values_N, np.empty((len(rows), 0)))
-        columns = np.rint(values_N * _FIXED), np.ones(len(rows))
+        infinite_N = np.isinf(values_N)
+        columns = [np.rint(np.where(infinite_N, 0.0, values_N) * _steps(metric)), np.ones(len(rows))]
+        if metric.unbounded:
+            columns.append(infinite_N.astype(np.float64))
         return cls(metric, statistics_NS, values_N, np.stack(columns, axis=1))
 
 
@@ -88,7 +98,9 @@ def fill_cells(requests: Sequence[tuple[Counted, np.ndarray]], weights_NR: np.nd
         if counted.values_N is None:
             cell.sums = [int(total) for total in counted.statistics_NS[chosen_N].sum(axis=0)]
         else:
-            cell.exact = exact_sum(counted.values_N[chosen_N])
+            values = counted.values_N[chosen_N]
+            finite = values[np.isfinite(values)]
+            cell.exact, cell.n_infinite = exact_sum(finite), len(values) - len(finite)
         cells.append(cell)
         columns.append(counted.columns_NC * chosen_N[:, None])
     sums_RC = weights_NR.T @ np.concatenate(columns, axis=1)
@@ -101,6 +113,8 @@ def fill_cells(requests: Sequence[tuple[Counted, np.ndarray]], weights_NR: np.nd
 def cell_value(metric: Metric, cell: Cell) -> float | None:
     """The metric's value over the cell: as `Metric.total` over its rows."""
     if isinstance(metric, MeanMetric):
+        if cell.n_infinite:
+            return -math.inf
         return cell.exact / (1 << _SHIFT) / cell.n if cell.n else None
     return metric.score(cell.sums or [0] * metric.width)
 
@@ -114,11 +128,13 @@ def cell_interval(metric: Metric, cell: Cell) -> tuple[float, float] | None:
     assert cell.replicates is not None
     if isinstance(metric, MeanMetric):
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = cell.replicates[:, 0] / _FIXED / cell.replicates[:, 1]
+            values = cell.replicates[:, 0] / _steps(metric) / cell.replicates[:, 1]
+        if cell.n_infinite:
+            values[cell.replicates[:, 2] > 0] = -math.inf
     else:
         scores = (metric.score([int(s) for s in row]) for row in cell.replicates)
         values = np.array([math.nan if s is None else s for s in scores])
-    return percentile_interval(values)
+    return around(percentile_interval(values), cell_value(metric, cell))
 
 
 HALVES = 64

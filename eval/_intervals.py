@@ -38,8 +38,17 @@ def percentile_interval(replicates: np.ndarray) -> tuple[float, float] | None:
     replicates = replicates[~np.isnan(replicates)]
     if not len(replicates):
         return None
-    low, high = np.quantile(replicates, (0.025, 0.975))
+    # between −inf and a number there is nothing to interpolate: the replicate itself then
+    method = "linear" if np.isfinite(replicates).all() else "nearest"
+    low, high = np.quantile(replicates, (0.025, 0.975), method=method)
     return float(low), float(high)
+
+
+def around(interval: tuple[float, float] | None, value: float | None) -> tuple[float, float] | None:
+    """The interval, stretched to hold its own value where rounding (or a handful of examples) left it out."""
+    if interval is None or value is None:
+        return interval
+    return min(interval[0], value), max(interval[1], value)
 
 
 def id_hashes(ids: Sequence[str], seed: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eval.metrics.base import is_missing, real_number
 from rag_core import files
 from rag_core.datasets.records import well_formed
 from rag_core.errors import DataError
@@ -193,7 +194,7 @@ def _normal(path: str, line: int, row: Any) -> dict[str, Any]:
         "question": question and well_formed(question),
         "status": status,
         "prediction": answer,
-        "log_prob": row.get("log_prob"),
+        "log_prob": _log_prob(where, row.get("log_prob")),
         "passage_ids": list(row["passage_ids"]) if row.get("passage_ids") is not None else pages,
         "doc_prior": list(row.get("doc_prior") or ()),
         "doc_posterior": list(row.get("doc_posterior") or ()),
@@ -221,6 +222,15 @@ def _answer(where: str, row: dict[str, Any]) -> tuple[str | None, list[str]]:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: answer {str(value)[:60]!r}: expected text")
     return well_formed(str(value)), pages
+
+
+def _log_prob(where: str, value: Any) -> float | None:
+    if is_missing(value):
+        return None
+    try:
+        return real_number(value)
+    except ValueError as error:
+        raise DataError(f"{where}: log_prob {error}") from None
 
 
 def _page_line(where: str, item: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,9 @@ from eval._intervals import id_hashes, mixed, poisson_weights
 from eval._join import question_key
 from eval._plan import KIND_OF, Column
 from eval._slices import slices_of
+from eval.metrics.retrieval_mass import mass_of
 from rag_core.digest import digest_of
+from rag_core.errors import DataError
 from rag_core.schemas import Question
 
 _HALF_STREAM = 1 << 20  # far from the bootstrap's streams
@@ -38,7 +39,8 @@ def statistics_of(column: Column, example: Example) -> tuple[tuple[int, ...] | N
         return metric.statistics(prediction, references), False
     if column.source in ("log_prob", "mass"):
         value = example.log_prob if column.source == "log_prob" else _mass(example)
-        return (None, True) if metric.is_missing(value) else (metric.statistics(value, None), False)
+        gone = metric.is_missing(value)
+        return (metric.missing(None) if gone else metric.statistics(value, None)), gone
     if column.source == "gold":
         ranking, gold = _gold(example)
         if gold is None:
@@ -87,7 +89,16 @@ def _gold(example: Example) -> tuple[list[str], list[Any] | None]:
 def _mass(example: Example) -> float | None:
     if example.log_partition is None:
         return None
-    return math.fsum(math.exp(score - example.log_partition) for score in example.doc_scores)
+    return mass_of(example.doc_scores, example.log_partition)
+
+
+def _named(column: Column, example: Example) -> tuple[tuple[int, ...] | None, bool]:
+    """`statistics_of`; DataError naming the question where the metric refuses what it is given."""
+    try:
+        return statistics_of(column, example)
+    except ValueError as error:
+        question = example.question.question_id
+        raise DataError(f"question {question!r}: {column.name}: {error}") from error
 
 
 def score_part(
@@ -97,7 +108,7 @@ def score_part(
     inputs = load_inputs(task)
     run = inputs.runs[run_index]
     examples = examples_of(inputs, run, inputs.questions[start:stop])
-    found = {c.name: [statistics_of(c, example) for example in examples] for c in run.columns}
+    found = {c.name: [_named(c, example) for example in examples] for c in run.columns}
     cells = _cells(inputs, run_index, examples, found, task.seed)
     return list(_rows(inputs, run, examples, found)), cells
 

@@ -4,12 +4,15 @@
     PooledMetric   a function of the statistics' sums (BLEU, FEVER F1)
 
 Statistics are tuples of integers, so that sums over any partition, in any order, are the same; a mean
-of fractions is an exact sum rounded once (`math.fsum`).
+of fractions is an exact sum rounded once (`math.fsum`). A number that is no fraction of small integers is
+kept as its own 64 bits.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -59,6 +62,9 @@ class Metric:
     """The value is the mean of the examples' own."""
     leaves_missing_out: ClassVar[bool] = False
     """No number stands in for a missing one: such examples count in `n_missing`, but not in `n`."""
+
+    unbounded: ClassVar[bool] = False
+    """Values lie outside [0, 1] too, down to −inf."""
 
     def is_missing(self, prediction: Any) -> bool:
         """Whether there is no prediction: None, NaN, pandas' NA. An empty text is a prediction."""
@@ -127,9 +133,29 @@ def mean(values: Iterable[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
+_NOTHING = ("NAType", "NaTType", "MaskedConstant")  # pandas' and NumPy's words for a value that is not there
+
+
 def is_missing(prediction: Any) -> bool:
+    """None, NaN of any number type (NumPy's too), and the missing values of pandas and masked arrays."""
     if type(prediction) is str:
         return False
-    if prediction is None or type(prediction).__name__ in ("NAType", "NaTType"):
+    if prediction is None or type(prediction).__name__ in _NOTHING:
         return True
-    return isinstance(prediction, float) and math.isnan(prediction)
+    return isinstance(prediction, numbers.Number) and bool(prediction != prediction)
+
+
+def real_number(value: Any) -> float:
+    """The value as a float. ValueError where it is not a number (a truth value, a text, an array)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{value!r}: expected a number, or None where there is none")
+    return float(value)
+
+
+def bits_of(value: float) -> int:
+    """The 64 bits of a float as an integer: nothing is lost; `float_of` is the inverse."""
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+def float_of(bits: int) -> float:
+    return struct.unpack("<d", struct.pack("<q", bits))[0]

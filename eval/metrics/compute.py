@@ -52,12 +52,8 @@ METRICS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "kilt_downstream_f1": ("kilt", "Kilt", {"part": "f1", "combined": False}),
     "kilt_downstream_accuracy": ("kilt", "Kilt", {"part": "accuracy", "combined": False}),
     "kilt_downstream_rougel": ("kilt", "Kilt", {"part": "rougel", "combined": False}),
-    "mean_log_prob": ("mean_log_prob", "MeanNumber", {"name": "mean_log_prob", "options": "unit:nats"}),
-    "retrieval_mass": (
-        "mean_log_prob",
-        "MeanNumber",
-        {"name": "retrieval_mass", "options": "sum-exp(score-log_partition)"},
-    ),
+    "mean_log_prob": ("mean_log_prob", "MeanLogProb", {}),
+    "retrieval_mass": ("retrieval_mass", "RetrievalMass", {}),
 }
 
 
@@ -98,7 +94,10 @@ def compute(name: str, predictions: Any, references: Any = None, **options: Any)
         return compute(name, predictions, references, unanswerable="score", **options)
     per_example = [None if row is None else metric.example(row) for row in rows]
     value = mean(v for v in per_example if v is not None) if metric.is_mean else metric.total(scored)
-    return Score(value, per_example, len(scored), n_missing, metric.signature, metric.details(scored))
+    details = metric.details(scored)
+    if metric.leaves_missing_out:
+        details = {**details, "n_total": len(rows), "coverage": len(scored) / len(rows)}
+    return Score(value, per_example, len(scored), n_missing, metric.signature, details)
 
 
 def _statistics(

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from eval.metrics.base import MeanMetric, Statistics, is_missing
+from eval.metrics.base import MeanMetric, Statistics, bits_of, float_of, is_missing
 from eval.metrics.r_precision import RPrecision
 from eval.metrics.rouge_l_kilt import rouge_l_kilt
 from rag_core.answers import exact_match, f1
 
 _R_PRECISION = RPrecision()
-_UNIT = 1 << 52
 
 
 class Kilt(MeanMetric):
-    """Statistics: (score in units of 2⁻⁵², whether the evidence is perfect)."""
+    """Statistics: (the 64 bits of the score, whether the evidence is perfect)."""
 
     takes = "kilt"
     width = 2
@@ -48,7 +47,7 @@ class Kilt(MeanMetric):
             raise ValueError("no reference answers")
         score = self._score(answer, golds) if answer else 0.0
         found, of = _R_PRECISION.statistics(prediction, references)
-        return round(score * _UNIT), int(found == of)
+        return bits_of(score), int(found == of)
 
     def _score(self, answer: str, golds: list[str]) -> float:
         if self.part == "accuracy":
@@ -61,7 +60,7 @@ class Kilt(MeanMetric):
 
     def example(self, statistics: Statistics) -> float:
         score, perfect = statistics
-        return score / _UNIT if perfect or not self.combined else 0.0
+        return float_of(score) if perfect or not self.combined else 0.0
 
 
 def _answer(prediction: dict[str, Any]) -> str:

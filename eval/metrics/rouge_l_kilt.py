@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.metrics.base import MeanMetric, Statistics
-
-_UNIT = 1 << 52
+from eval.metrics.base import MeanMetric, Statistics, bits_of, float_of
 
 
 class RougeLKilt(MeanMetric):
@@ -22,10 +20,10 @@ class RougeLKilt(MeanMetric):
     options = "tok:space|sentences:full-stop|words:distinct|refs:max|like:rouge-1.0.1"
 
     def statistics(self, prediction: str, references: Sequence[str]) -> Statistics:
-        return (round(max(rouge_l_kilt(prediction, r) for r in references) * _UNIT),)
+        return (bits_of(max(rouge_l_kilt(prediction, r) for r in references)),)
 
     def example(self, statistics: Statistics) -> float:
-        return statistics[0] / _UNIT
+        return float_of(statistics[0])
 
 
 def rouge_l_kilt(prediction: str, reference: str) -> float:

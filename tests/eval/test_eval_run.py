@@ -238,7 +238,8 @@ def test_retrieved_runs_by_answer_by_gold_passage_and_by_gold_page(tmp_path, wri
     assert value(summary, "top_5_accuracy", scope="answered") == 0.5
     assert "top_20_accuracy" not in set(summary.metric), "no k beyond the depth of the run"
     mass = [math.fsum(math.exp(-i - 1.0) for i in range(len(v))) for v in found.values()]
-    assert value(summary, "retrieval_mass") == pytest.approx(sum(mass) / 2)
+    assert value(summary, "retrieval_mass") == pytest.approx(sum(mass) / 3), "nothing retrieved, no mass"
+    assert value(summary, "retrieval_mass", scope="answered") == pytest.approx(sum(mass) / 2)
     assert list(table.status) == ["ok", "ok", "missing"]
     assert table.answer_rank.tolist()[:2] == [2, 6] and math.isnan(table.answer_rank[2])
     manifest = read_manifest(str(tmp_path / "out"))
@@ -356,3 +357,29 @@ def test_intervals_hold_their_value(small, write_predictions):
         defined.value <= defined.ci_high + 1e-12
     ).all()
     assert np.isfinite(defined[["ci_low", "ci_high"]]).all().all()
+
+
+def test_numbers_that_cannot_be_name_their_question(tmp_path, write_retrieved):
+    write_questions(tmp_path / "q.jsonl", 3)
+    questions = ("--questions", tmp_path / "q.jsonl", "--task", "custom")
+    rows = [
+        {"id": f"q{i}", "prediction": "x", "log_prob": p} for i, p in enumerate([-1.0, -math.inf, math.nan])
+    ]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary, table = score(tmp_path / "out", *questions, "--predictions", tmp_path / "p.jsonl")
+    assert value(summary, "mean_log_prob") == -math.inf
+    assert value(summary, "mean_log_prob", column="n") == 2
+    assert value(summary, "mean_log_prob", column="n_missing") == 1
+    assert table.mean_log_prob.tolist()[:2] == [-1.0, -math.inf]
+    for bad, message in (
+        ("x", "record 2: log_prob 'x': expected a number"),
+        (math.inf, "question 'q1': mean_log_prob: inf: not a log-prob"),
+    ):
+        rows[1]["log_prob"] = bad
+        (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with pytest.raises(DataError, match=message):
+            score(tmp_path / "bad", *questions, "--predictions", tmp_path / "p.jsonl", "--overwrite")
+    found = [{"question_id": "q2", "passage_ids": ["a"], "doc_scores": [3.0], "log_partition": 1.0}]
+    retrieved = write_retrieved(tmp_path / "r", found)
+    with pytest.raises(DataError, match="question 'q2': retrieval_mass: retrieval mass 7.389.* must lie in"):
+        score(tmp_path / "mass", *questions, "--retrieved", retrieved)

@@ -111,3 +111,32 @@ def test_sums_are_exact():
     assert exact_sum(values) / (1 << 1100) == math.fsum(values)
     assert exact_sum(np.array([])) == 0
     assert percentile_interval(np.array([math.nan])) is None
+
+
+def test_cells_of_log_probabilities_are_exact_and_know_minus_infinity():
+    rng = random.Random(3)
+    metric = get_metric("mean_log_prob")
+    values = [-rng.expovariate(0.05) for _ in range(300)]
+    weights = poisson_weights(id_hashes(list(map(str, range(300))), 0), 200).astype(float)
+    rows = np.array([metric.statistics(v, None) for v in values], np.int64)
+    merged = Cell()
+    for start in (200, 0, 100):
+        merged.add(fill_cell(metric, rows[start : start + 100], weights[start : start + 100]))
+    assert cell_value(metric, merged) == math.fsum(values) / 300
+    low, high = cell_interval(metric, merged)
+    assert low < cell_value(metric, merged) < high < 0
+    rows[7] = metric.statistics(-math.inf, None)
+    whole = fill_cell(metric, rows, weights)
+    assert cell_value(metric, whole) == -math.inf
+    low, high = cell_interval(metric, whole)
+    assert low == -math.inf and not math.isnan(high)
+
+
+def test_an_interval_holds_its_own_value():
+    for name, statistics in (("f1", (1, 3)), ("f1", (2, 7)), ("bleu1", (3, 3, 1, 3))):
+        metric = get_metric(name)
+        for n in (1, 2, 50):
+            weights = poisson_weights(id_hashes(list(map(str, range(n))), 0)).astype(float)
+            cell = fill_cell(metric, np.array([statistics] * n), weights)
+            low, high = cell_interval(metric, cell)
+            assert low <= cell_value(metric, cell) <= high

@@ -228,12 +228,6 @@ def test_rankings():
         compute("top_k_accuracy", [["a"]])
 
 
-def test_numbers_of_the_run_itself_report_their_coverage():
-    score = compute("mean_log_prob", [-0.5, None, math.nan, -1.5, -math.inf])
-    assert (score.value, score.n, score.n_missing) == (-1.0, 2, 3)
-    assert score.per_example == [-0.5, None, None, -1.5, None]
-
-
 def test_every_metric_names_itself_and_signs():
     for name in METRICS:
         metric = get_metric(
