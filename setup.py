@@ -9,6 +9,7 @@ PACKAGES = [
     "eval",
     "eval.metrics",
     "eval.miniature",
+    "eval.pages",
     "rag_core",
     "rag_core.checkpoints",
     "rag_core.datasets",
@@ -49,6 +50,7 @@ setup(
     python_requires=">=3.11",
     packages=PACKAGES,
     package_data={
+        "eval.pages": ["*.css", "*.js"],
         "rag_core": ["presets/*.toml", "models/mini_bart/*"],
         "runners": ["*.toml"],
     },

@@ -20,9 +20,15 @@ def test_every_package_is_listed():
 
 
 def test_data_files_are_listed():
-    for folder, ending in (("rag_core/presets", ".toml"), ("runners", ".toml")):
+    for folder, ending in (
+        ("rag_core/presets", ".toml"),
+        ("runners", ".toml"),
+        ("eval/pages", ".css"),
+        ("eval/pages", ".js"),
+    ):
         assert any(path.suffix == ending for path in (ROOT / folder).iterdir())
     assert '"presets/*.toml", "models/mini_bart/*"' in SETUP and '"runners": ["*.toml"]' in SETUP
+    assert '"eval.pages": ["*.css", "*.js"]' in SETUP
 
 
 def test_every_pin_of_torch_is_the_same():
