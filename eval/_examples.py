@@ -56,6 +56,8 @@ class RunInputs:
     predictions: Joined | None
     retrieved: Joined | None
     columns: list[Column]
+    not_computed: dict[str, str]
+    """The task's metrics that cannot be measured, and why."""
 
 
 @dataclass
@@ -119,12 +121,12 @@ def _load_run(spec: RunSpec, questions: Sequence[Question], task: EvalTask) -> R
         retrieved = join_by_id(spec.retrieved, table, questions, ("passage_ids",))
         if not retrieved.rows:
             raise DataError(f"{spec.retrieved}: no ranking for any question of {task.questions}")
-    return RunInputs(spec, predictions, retrieved, _columns(questions, predictions, retrieved, task))
+    return RunInputs(spec, predictions, retrieved, *_columns(questions, predictions, retrieved, task))
 
 
 def _columns(
     questions: Sequence[Question], predictions: Joined | None, retrieved: Joined | None, task: EvalTask
-) -> list[Column]:
+) -> tuple[list[Column], dict[str, str]]:
     ranked = retrieved or predictions
     assert ranked is not None
 
@@ -140,6 +142,8 @@ def _columns(
             log_prob=holds(predictions, "log_prob"),
             depth=pc.max(lengths).as_py() or 0,
             texts=task.passages is not None,
+            predicted_evidence=holds(predictions, "predicted_evidence"),
+            gold_evidence=any(q.evidence is not None for q in questions),
             gold_passages=any(q.gold_passages for q in questions),
             gold_pages=any(q.gold_pages for q in questions),
             log_partition=holds(retrieved, "log_partition"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eval.metrics import get_metric
 from eval.metrics.base import Metric
+from rag_core.errors import UsageError
 
 KS = (1, 5, 20, 100)
 
@@ -37,6 +38,8 @@ class Holdings:
     depth: int = 0
     """Passages of the longest ranking; 0 without rankings."""
     texts: bool = False
+    predicted_evidence: bool = False
+    gold_evidence: bool = False
     gold_passages: bool = False
     gold_pages: bool = False
     log_partition: bool = False
@@ -55,14 +58,48 @@ class Column:
     source: str
 
 
-def plan_columns(holdings: Holdings, extra: Sequence[str] = ()) -> list[Column]:
-    """The columns of a results table, in order; `extra` metrics are named by the user."""
+def why_not(metric: Metric, holdings: Holdings) -> str | None:
+    """Why a metric of the predictions cannot be measured here; None when it can."""
+    kinds = ", ".join(sorted(holdings.kinds))
+    kind = KIND_OF.get(metric.name, "label" if metric.takes == "fever" else None)
+    if not holdings.predictions:
+        return "it scores predictions, and there are none (--predictions)"
+    if metric.takes == "ranking":
+        return "it scores rankings against gold, and is measured by itself where both are known"
+    if metric.name == "mean_log_prob" and not holdings.log_prob:
+        return "the predictions hold no log_prob"
+    if metric.name == "retrieval_mass" and not holdings.log_partition:
+        return "no log_partition is known (--retrieved, of an exact search)"
+    if kind is not None and kind not in holdings.kinds:
+        return f"it scores answers of kind {kind}; those of task {holdings.task} here are of kind {kinds}"
+    if metric.takes == "kilt" and not holdings.gold_pages:
+        return f"it needs KILT's gold pages, and the questions of task {holdings.task} here hold none"
+    if metric.needs_evidence and not holdings.gold_evidence:
+        return "the questions hold no evidence"
+    if metric.needs_evidence and not holdings.predicted_evidence:
+        return "the predictions hold no predicted_evidence"
+    return None
+
+
+def plan_columns(holdings: Holdings, extra: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
+    """The columns of a results table, in order, and why the task's other metrics are not among them.
+
+    `extra` metrics are named by the user: UsageError where one of them cannot be measured.
+    """
     columns: list[Column] = []
-    if holdings.predictions:
-        names = _BY_TASK.get(holdings.task) or [
-            name for kind in ("text", "regex", "label") if kind in holdings.kinds for name in _BY_KIND[kind]
-        ]
-        columns += [Column(name, get_metric(name), "prediction") for name in dict.fromkeys([*names, *extra])]
+    not_computed: dict[str, str] = {}
+    names = _BY_TASK.get(holdings.task) or [
+        name for kind in ("text", "regex", "label") if kind in holdings.kinds for name in _BY_KIND[kind]
+    ]
+    for name in dict.fromkeys([*names, *extra]) if holdings.predictions or extra else ():
+        metric = get_metric(name)
+        reason = why_not(metric, holdings)
+        if reason is not None and name in extra:
+            raise UsageError(f"--metrics {name}: {reason}")
+        if reason is not None:
+            not_computed[name] = reason
+        elif metric.takes != "number":
+            columns.append(Column(name, metric, "prediction"))
     if holdings.log_prob:
         columns.append(Column("mean_log_prob", get_metric("mean_log_prob"), "log_prob"))
     ks = [k for k in KS if k <= holdings.depth]
@@ -81,7 +118,7 @@ def plan_columns(holdings: Holdings, extra: Sequence[str] = ()) -> list[Column]:
             columns.append(Column(name, get_metric(name), "gold"))
     if holdings.log_partition:
         columns.append(Column("retrieval_mass", get_metric("retrieval_mass"), "mass"))
-    return columns
+    return columns, not_computed
 
 
 def headline(columns: Collection[Column]) -> str | None:

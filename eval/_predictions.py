@@ -19,8 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eval.metrics.base import is_missing, real_number
+from eval.metrics.base import is_missing, real_number, shown
 from rag_core import files
+from rag_core.datasets.fever import page_line
 from rag_core.datasets.records import well_formed
 from rag_core.errors import DataError
 from rag_core.schemas import PREDICTIONS, RETRIEVED
@@ -234,8 +235,11 @@ def _log_prob(where: str, value: Any) -> float | None:
 
 
 def _page_line(where: str, item: Any) -> dict[str, Any]:
+    """One predicted sentence; a line that is not an integer (the text "3", 3.5) is no line."""
     try:
-        page, line = (item["page"], item["line"]) if isinstance(item, dict) else item
-        return {"page": str(page), "line": int(line)}
-    except (TypeError, ValueError, KeyError):
-        raise DataError(f"{where}: evidence {item!r}: expected [page, line]") from None
+        page, line = page_line(item)
+    except (TypeError, ValueError):
+        page, line = None, None
+    if page is None or line is None or abs(line) >= 1 << 31:
+        raise DataError(f"{where}: evidence {shown(item)}: expected [page, line], a text and an integer")
+    return {"page": well_formed(page), "line": line}

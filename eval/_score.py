@@ -34,7 +34,7 @@ def statistics_of(column: Column, example: Example) -> tuple[tuple[int, ...] | N
         if KIND_OF.get(column.name, question.answer_kind) != question.answer_kind:
             return None, False
         references, prediction = _official(column, example)
-        if example.prediction is None:
+        if example.prediction is None or (metric.needs_evidence and example.evidence is None):
             return metric.missing(references), True
         return metric.statistics(prediction, references), False
     if column.source in ("log_prob", "mass"):
@@ -58,9 +58,8 @@ def _official(column: Column, example: Example) -> tuple[Any, Any]:
     """References and prediction in the shape the metric takes: texts, or rows of the task's own files."""
     question = example.question
     if column.metric.takes == "fever":
-        groups = [[[None, None, page, line] for page, line in group] for group in question.evidence or ()]
         evidence = [[item["page"], item["line"]] for item in example.evidence or ()]
-        gold = {"label": question.answers[0], "evidence": groups}
+        gold = {"label": question.answers[0], "evidence": question.evidence}
         return gold, {"predicted_label": example.prediction, "predicted_evidence": evidence}
     if column.metric.takes == "kilt":
         sets = [[page for page, _ in group] for group in question.evidence or ()]

@@ -148,7 +148,8 @@ def run_counts(run: Any) -> dict[str, Any]:
         for what, j in joined.items()
         if j is not None
     }
-    return {**counts, "settings": {what: made_with(getattr(run.spec, what)) for what in counts}}
+    settings = {what: made_with(getattr(run.spec, what)) for what in counts}
+    return {**counts, "settings": settings, "not_computed": run.not_computed}
 
 
 def made_with(path: str) -> dict[str, Any]:
@@ -182,6 +183,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         except ValueError as error:
             raise UsageError(f"--metrics: {error}") from None
     task = EvalTask(args.questions, args.task, specs, args.passages, tuple(args.metrics), own, args.seed)
+    load_inputs.cache_clear()  # the files may have changed since this process read them
     inputs = load_inputs(task)
     n = len(inputs.questions)
     starts = [(run, start) for run in range(len(specs)) for start in range(0, n, ROWS_PER_PART)]
@@ -240,7 +242,10 @@ def _show(output: str, manifest: dict[str, Any]) -> None:
     if manifest["rejected_questions"]:
         print(f"questions left out: {manifest['rejected_questions']}")
     for name, found in manifest["runs"].items():
-        for what in found.keys() - {"settings"}:
+        for reason in dict.fromkeys(found["not_computed"].values()):
+            metrics = ", ".join(m for m, why in found["not_computed"].items() if why == reason)
+            print(f"{name}: not computed: {metrics}: {reason}")
+        for what in found.keys() & {"predictions", "retrieved"}:
             quiet = ("joined", "ok", "unknown_ids")
             odd = {k: v for k, v in found[what].items() if v and k not in quiet}
             if odd:

@@ -48,6 +48,8 @@ class Metric:
     name: str
     takes: ClassVar[str] = "answer"
     needs_references: ClassVar[bool] = True
+    needs_evidence: ClassVar[bool] = False
+    """Scores predicted evidence against gold evidence (FEVER)."""
     binary: ClassVar[bool] = False
     """Each example is 0 or 1: intervals by Wilson."""
     width: ClassVar[int] = 1
@@ -145,10 +147,27 @@ def is_missing(prediction: Any) -> bool:
     return isinstance(prediction, numbers.Number) and bool(prediction != prediction)
 
 
+def listed(value: Any, what: str) -> list[Any]:
+    """A list, a tuple or an array as a list; ValueError where it is none of these."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if hasattr(value, "tolist") and getattr(value, "ndim", 1):  # NumPy, pandas
+        return list(value.tolist())
+    if hasattr(value, "to_pylist"):  # Arrow
+        return list(value.to_pylist())
+    raise ValueError(f"{what} {shown(value)}: expected a list")
+
+
+def shown(value: Any) -> str:
+    """A value for an error message, cut to a line."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def real_number(value: Any) -> float:
     """The value as a float. ValueError where it is not a number (a truth value, a text, an array)."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{value!r}: expected a number, or None where there is none")
+        raise ValueError(f"{shown(value)}: expected a number, or None where there is none")
     return float(value)
 
 

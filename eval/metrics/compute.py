@@ -70,6 +70,8 @@ def get_metric(name: str, /, **options: Any) -> Metric:
         raise ValueError(f"unknown metric {name!r}; metrics: {', '.join(METRICS)}")
     module, kind, fixed = METRICS[family]
     metric = getattr(importlib.import_module(f"eval.metrics.{module}"), kind)
+    if family.endswith("_at_k") and family != "mrr_at_k" and "k" not in options:
+        raise ValueError(f"{family} needs its k: write {family[:-1]}5, or k=5")
     try:
         return metric(**fixed, **options)
     except TypeError:

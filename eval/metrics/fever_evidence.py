@@ -6,7 +6,8 @@
 
 Labels do not enter. A sentence predicted twice counts twice. Over no verifiable claim precision is 1 and
 recall 0, as in fever-scorer (`evidence_macro_precision`, `evidence_macro_recall`, `fever_score`); F1 is 0
-where both are 0, for which the scorer divides by zero. A *missing* prediction has precision 0.
+where both are 0, for which the scorer divides by zero. A *missing* prediction has precision 0; a row
+without `predicted_evidence`, or gold without `evidence`, is refused: "no evidence found" is an empty list.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from eval.metrics.base import PooledMetric, Statistics
 from eval.metrics.fever import (
     MAX_EVIDENCE,
     UNVERIFIABLE,
+    check_limit,
     gold_groups,
     is_complete,
     is_missing_label,
@@ -31,17 +33,19 @@ class FeverEvidence(PooledMetric):
     """Statistics: precision in units of 1/lcm(1…max_evidence), recall, one for the claim; integers all."""
 
     takes = "fever"
+    needs_evidence = True
     needs_references = False
     is_missing = staticmethod(is_missing_label)
     width = 3
 
     def __init__(self, part: str, max_evidence: int = MAX_EVIDENCE) -> None:
+        check_limit(max_evidence)
         self.name, self.part = f"fever_{part}", part
         self.max_evidence = max_evidence
         self.unit = math.lcm(*range(1, max_evidence + 1))
         self.options = f"macro|max_evidence:{max_evidence}|pages:canonical|like:fever-scorer"
 
-    def statistics(self, prediction: dict[str, Any], references: Any) -> Statistics | None:
+    def statistics(self, prediction: Any, references: Any) -> Statistics | None:
         reference = prediction if references is None else references
         sentences = predicted_sentences(prediction, self.max_evidence)
         if label_of(reference, "label") == UNVERIFIABLE:

@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from rag_core.datasets.fever import page_line
 from rag_core.datasets.records import Collector, Source
 from rag_core.errors import DataError
 
@@ -38,16 +39,11 @@ def add_row(collector: Collector, line: int, row: dict[str, Any]) -> None:
             fields[column] = tuple(str(value) for value in row[column])
     if row.get("evidence") is not None:
         try:
-            fields["evidence"] = tuple(tuple(map(_page_line, group)) for group in row["evidence"])
+            fields["evidence"] = tuple(tuple(map(page_line, group)) for group in row["evidence"])
         except (TypeError, ValueError, KeyError):
             raise error(line, "evidence: expected groups of {page, line} or [page, line]") from None
     answers = row.get("answers")
     collector.add(line, row.get("question_id"), row["question"], [] if answers is None else answers, **fields)
-
-
-def _page_line(value: Any) -> tuple[str | None, int | None]:
-    page, line = (value["page"], value.get("line")) if isinstance(value, dict) else value
-    return page, None if line is None else int(line)
 
 
 def rows_of(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
