@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from eval.metrics.base import Metric, Score, mean
+from eval.metrics.base import Metric, Score, mean, shown
+from eval.metrics.inputs import paired, reference_texts, text
 from rag_core.datasets.msmarco import NO_ANSWER
 
 # name: (module, class, options). `{k}` in a name is a number.
@@ -62,6 +63,8 @@ def get_metric(name: str, /, **options: Any) -> Metric:
 
     Raises ValueError for a name that is none, or for options the metric does not have.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"metric name {shown(name)}: expected text")
     family, k = name, re.search(r"(?<=_)\d+(?=_accuracy$|$)", name)
     if name not in METRICS and k:
         family = f"{name[: k.start()]}k{name[k.end() :]}"
@@ -81,15 +84,15 @@ def get_metric(name: str, /, **options: Any) -> Metric:
 def compute(name: str, predictions: Any, references: Any = None, **options: Any) -> Score:
     """Score predictions against references.
 
-    `predictions` and `references` are sequences of equal length, or mappings joined by id (integers and
-    their texts are the same id). A reference is a text or a list of texts; for rankings, FEVER and
-    KILT see the metric. A prediction that is None or NaN is missing: it counts, as wrong, and is
-    reported in `n_missing`. Raises ValueError on empty input, on unequal lengths, on unknown ids and
-    on an example without references.
+    `predictions` and `references` are sequences of equal length (lists, arrays, Series of one index), or
+    mappings joined by id (integers and their texts are the same id). A reference is a text or a list of
+    texts; for rankings, FEVER and KILT see the metric. A prediction that is None or NaN is missing: it
+    counts, as wrong, and is reported in `n_missing`. Raises ValueError, naming the example, on whatever
+    the metric does not take; on empty input, unequal lengths, unknown ids, and Series whose indexes differ.
     """
     metric = get_metric(name, **options)
     by_id = isinstance(predictions, Mapping)
-    predictions, references = _paired(metric, predictions, references)
+    predictions, references = paired(metric, predictions, references)
     rows, n_missing = _statistics(metric, predictions, references)
     scored = [row for row in rows if row is not None]
     if not scored and getattr(metric, "unanswerable", "") == "drop" and not by_id and _plain(predictions):
@@ -113,12 +116,17 @@ def _statistics(
     for index, (prediction, reference) in enumerate(zip(predictions, references)):
         try:
             if metric.is_missing(prediction):
-                row = metric.missing(_checked(metric, reference))
+                row = metric.missing(reference_texts(metric, reference))
                 n_missing += row is not None or metric.leaves_missing_out
             else:
-                row = metric.statistics(_text(metric, prediction), _checked(metric, reference))
-        except (ValueError, TypeError, KeyError) as error:
+                row = metric.statistics(text(metric, prediction), reference_texts(metric, reference))
+        except ValueError as error:
             raise ValueError(f"{metric.name}, example {index}: {error}") from None
+        except (TypeError, KeyError, AttributeError, IndexError) as error:
+            what = f"prediction {shown(prediction)}, references {shown(reference)}"
+            raise ValueError(
+                f"{metric.name}, example {index}: {what}: not what this metric takes ({error!r})"
+            ) from error
         rows.append(row)
     return rows, n_missing
 
@@ -138,61 +146,3 @@ def _plain(predictions: Sequence[Any]) -> bool:
     """Texts by themselves, not the answers of an MS MARCO file: its rule for unanswerable questions, when
     it would leave nothing to score, is not meant for them."""
     return all(isinstance(p, str) and p != NO_ANSWER for p in predictions)
-
-
-def _paired(metric: Metric, predictions: Any, references: Any) -> tuple[list, list]:
-    if isinstance(predictions, Mapping) and isinstance(references, Mapping):
-        return _joined(metric, predictions, references)
-    if isinstance(predictions, str) or isinstance(references, str):
-        raise ValueError(f"{metric.name}: expected a sequence of examples, found one text")
-    predictions = list(predictions)
-    if references is None and not metric.needs_references:
-        references = [None] * len(predictions)
-    references = list(references) if references is not None else []
-    if len(predictions) != len(references):
-        hint = ""
-        if references and all(len(r) == len(predictions) for r in references if isinstance(r, list)):
-            hint = "; references are given per example, not per reference stream: transpose them"
-        raise ValueError(
-            f"{metric.name}: {len(predictions)} predictions but {len(references)} references{hint}"
-        )
-    if not predictions and not metric.defined_over_nothing:
-        raise ValueError(f"{metric.name}: no examples, the value is undefined")
-    return predictions, references
-
-
-def _joined(metric: Metric, predictions: Mapping, references: Mapping) -> tuple[list, list]:
-    by_id = {str(key): value for key, value in predictions.items()}
-    gold = {str(key): value for key, value in references.items()}
-    if len(by_id) != len(predictions) or len(gold) != len(references):
-        raise ValueError(f"{metric.name}: an id is there twice, as an integer and as a text")
-    unknown = [key for key in by_id if key not in gold]
-    if unknown:
-        raise ValueError(f"{metric.name}: prediction for unknown id {unknown[0]!r} ({len(unknown)} such)")
-    if not gold:
-        raise ValueError(f"{metric.name}: no examples, the value is undefined")
-    return [by_id.get(key) for key in gold], list(gold.values())
-
-
-def _text(metric: Metric, prediction: Any) -> Any:
-    if type(prediction) is str or metric.takes != "answer":
-        return prediction
-    if isinstance(prediction, list | tuple) and len(prediction) == 1:
-        prediction = prediction[0]  # MS MARCO's files hold lists of one answer
-    if not isinstance(prediction, str):
-        raise ValueError(f"prediction {prediction!r}: expected text, or None where there is none")
-    return prediction
-
-
-def _checked(metric: Metric, reference: Any) -> Any:
-    if type(reference) is list and set(map(type, reference)) == {str}:
-        return reference
-    if metric.takes != "answer" or not metric.needs_references:
-        return reference
-    many = () if reference is None else reference  # a list, or the array pandas makes of one
-    references = [reference] if isinstance(reference, str) else [r for r in many if r is not None]
-    if not references:
-        raise ValueError("no reference answers")
-    if not all(isinstance(r, str) for r in references):
-        raise ValueError(f"references {references!r}: expected texts")
-    return references

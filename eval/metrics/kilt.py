@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eval.metrics.base import MeanMetric, Statistics, bits_of, float_of, is_missing
+from eval.metrics.base import MeanMetric, Statistics, bits_of, float_of, is_missing, shown
 from eval.metrics.r_precision import RPrecision
+from eval.metrics.ranking import outputs_of
 from eval.metrics.rouge_l_kilt import rouge_l_kilt
 from rag_core.answers import exact_match, f1
 
@@ -37,12 +38,12 @@ class Kilt(MeanMetric):
     def is_missing(self, prediction: Any) -> bool:
         if is_missing(prediction):
             return True
-        outputs = prediction.get("output") or [{}]
-        return len(outputs) == 1 and is_missing(outputs[0].get("answer"))
+        outputs = outputs_of(prediction)
+        return len(outputs) == 1 and is_missing(outputs[0].get("answer", ""))
 
-    def statistics(self, prediction: dict[str, Any], references: dict[str, Any]) -> Statistics:
+    def statistics(self, prediction: Any, references: Any) -> Statistics:
         answer = _answer(prediction)
-        golds = sorted({g for o in references["output"] if (g := (o.get("answer") or "").strip())})
+        golds = sorted({g for output in outputs_of(references) if (g := _text(output.get("answer")))})
         if not golds:
             raise ValueError("no reference answers")
         score = self._score(answer, golds) if answer else 0.0
@@ -63,11 +64,14 @@ class Kilt(MeanMetric):
         return float_of(score) if perfect or not self.combined else 0.0
 
 
-def _answer(prediction: dict[str, Any]) -> str:
-    outputs = prediction.get("output") or []
+def _answer(prediction: Any) -> str:
+    outputs = outputs_of(prediction)
     if len(outputs) != 1 or "answer" not in outputs[0]:
         raise ValueError("a KILT prediction has exactly one output, with an answer")
-    value = outputs[0]["answer"]
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"answer {value!r}: expected text")
-    return (value or "").strip()
+    return _text(outputs[0]["answer"])
+
+
+def _text(answer: Any) -> str:
+    if answer is not None and not isinstance(answer, str):
+        raise ValueError(f"answer {shown(answer)}: expected text")
+    return (answer or "").strip()

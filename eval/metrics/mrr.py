@@ -21,6 +21,8 @@ class Mrr(MeanMetric):
     width = 2
 
     def __init__(self, k: int | None = None) -> None:
+        if k is not None and k < 1:
+            raise ValueError(f"k={k}: must be at least 1")
         self.name = "mrr" if k is None else f"mrr_at_{k}"
         self.k = k
         self.options = f"k:{k or 'all'}"

@@ -7,28 +7,42 @@ Ids are compared as texts without outer white space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from numbers import Integral
 from typing import Any
+
+from eval.metrics.base import is_missing, listed, shown
 
 
 def hits_of(ranking: Any, gold: Any) -> list[bool]:
     """Per rank, whether it is a hit: the 0/1 values themselves without gold, else membership in any set."""
     if gold is None:
-        bad = [hit for hit in ranking if hit not in (0, 1)]
+        hits = listed(ranking, "ranking without references")
+        bad = [hit for hit in hits if isinstance(hit, str) or is_missing(hit) or hit not in (0, 1)]
         if bad:
-            raise ValueError(f"ranking without references: expected 0/1 hits, found {bad[0]!r}")
-        return [bool(hit) for hit in ranking]
+            raise ValueError(f"ranking without references: expected 0/1 hits, found {shown(bad[0])}")
+        return [bool(hit) for hit in hits]
     wanted = {member for group in gold_sets(gold) for member in group}
-    ids = _pages(ranking) if isinstance(ranking, dict) else ranking
-    return [str(item).strip() in wanted for item in ids]
+    return [name in wanted for name in _ids(ranking)]
 
 
 def ranked_ids(ranking: Any) -> list[str]:
     """The ranking as texts, each id at its first rank only."""
-    ids = _pages(ranking) if isinstance(ranking, dict) else ranking
-    if isinstance(ids, str):
-        raise ValueError(f"ranking {ids!r}: expected a list of ids")
-    return list(dict.fromkeys(str(item).strip() for item in ids))
+    return list(dict.fromkeys(_ids(ranking)))
+
+
+def _ids(ranking: Any) -> list[str]:
+    if isinstance(ranking, Mapping):
+        return _pages(ranking)
+    return [_id(item) for item in listed(ranking, "ranking")]
+
+
+def _id(item: Any) -> str:
+    """An id as a text. ValueError for what is none: a number with a fraction, a truth value, null."""
+    if isinstance(item, bool) or not isinstance(item, str | Integral):
+        raise ValueError(f"id {shown(item)}: expected text or an integer")
+    return str(item).strip()
 
 
 def gold_sets(gold: Any, each_alone: bool = False) -> list[list[str]]:
@@ -36,16 +50,22 @@ def gold_sets(gold: Any, each_alone: bool = False) -> list[list[str]]:
 
     A plain list of ids is one set, or with `each_alone` a set for each id.
     """
-    if isinstance(gold, dict):
-        groups = [o["provenance"] for o in gold["output"] if o.get("provenance") is not None]
-        gold = [[item["wikipedia_id"] for item in group] for group in groups] or [[]]
-    elif isinstance(gold, str) or gold is None:
-        raise ValueError(f"gold {gold!r}: expected a list of ids or of evidence sets")
-    elif not any(isinstance(item, list | tuple | set | frozenset) for item in gold):
-        gold = [[item] for item in gold] if each_alone else [gold]
+    if isinstance(gold, Mapping):
+        groups: list[Any] = [
+            [_page(item) for item in listed(output["provenance"], "provenance")]
+            for output in outputs_of(gold)
+            if output.get("provenance") is not None
+        ] or [[]]
+    elif isinstance(gold, AbstractSet):
+        groups = [[item] for item in gold] if each_alone else [gold]
+    else:
+        groups = listed(gold, "gold (ids or evidence sets)")
+        if all(isinstance(item, str | Integral) for item in groups):
+            groups = [[item] for item in groups] if each_alone else [groups]
     sets: list[list[str]] = []
-    for group in gold:
-        members = list(dict.fromkeys(str(item).strip() for item in group))
+    for group in groups:
+        items = sorted(group, key=str) if isinstance(group, AbstractSet) else listed(group, "evidence set")
+        members = list(dict.fromkeys(map(_id, items)))
         if not any(set(members) == set(other) for other in sets):
             sets.append(members)
     return sets
@@ -70,6 +90,22 @@ def set_ranking(ranking: Any, sets: Sequence[Sequence[str]]) -> list[bool]:
     return [point is True for point in points]
 
 
-def _pages(record: dict[str, Any]) -> list[str]:
-    outputs = record.get("output") or [{}]
-    return [item["wikipedia_id"] for item in outputs[0].get("provenance") or ()]
+def outputs_of(record: Any) -> list[Mapping[str, Any]]:
+    """The outputs of a KILT record. ValueError where it is not one."""
+    if not isinstance(record, Mapping):
+        raise ValueError(f"{shown(record)}: expected a row of KILT's files, with 'output'")
+    outputs = record.get("output")
+    if not isinstance(outputs, list | tuple) or not all(isinstance(o, Mapping) for o in outputs):
+        raise ValueError(f"output {shown(outputs)}: expected a list of objects with answer and provenance")
+    return list(outputs)
+
+
+def _pages(record: Mapping[str, Any]) -> list[str]:
+    outputs = outputs_of(record) or [{}]
+    return [_page(item) for item in listed(outputs[0].get("provenance") or (), "provenance")]
+
+
+def _page(item: Any) -> str:
+    if not isinstance(item, Mapping) or "wikipedia_id" not in item:
+        raise ValueError(f"provenance {shown(item)}: expected an object with 'wikipedia_id'")
+    return _id(item["wikipedia_id"])

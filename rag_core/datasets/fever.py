@@ -78,7 +78,7 @@ def evidence_groups(evidence: Any) -> tuple[tuple[tuple[str | None, int | None],
 
 
 def page_line(item: Any) -> tuple[str | None, int | None]:
-    """`[page, line]` or `{page, line}` as a pair; ValueError unless they are a text and an integer, or null."""
+    """`[page, line]` or `{page, line}` as a pair; ValueError unless a text and an integer, or null."""
     page, line = (item.get("page"), item.get("line")) if isinstance(item, dict) else item
     if not isinstance(page, str | None) or isinstance(line, bool) or not isinstance(line, Integral | None):
         raise ValueError(f"{item!r}: page must be text or null, line an integer or null")
