@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from rag_core.wiki.clean import clean_wikitext
 from rag_core.wiki.dump import OnBadPage, Source, read_dump, report_bad_page
-from rag_core.wiki.namespaces import DEFAULT_PREFIXES, LinkPrefixes
+from rag_core.wiki.namespaces import LinkPrefixes
 from rag_core.wiki.page_kinds import is_disambiguation, is_list
 from rag_core.wiki.records import Article, BadPage, Page, SiteInfo
 
@@ -38,10 +38,10 @@ def read_articles(
     `DumpError`. `byte_range` and `expected_ids`: as in `read_pages`.
     """
     counts = Counter() if counts is None else counts
-    prefixes = DEFAULT_PREFIXES
+    prefixes = LinkPrefixes(lang)
     for item in read_dump(path_or_file, byte_range=byte_range, expected_ids=expected_ids):
         if isinstance(item, SiteInfo):
-            prefixes = LinkPrefixes(item.namespaces)
+            prefixes = LinkPrefixes(lang, item.lang or "", namespaces=item.namespaces)
             continue
         counts["read"] += 1
         text = ""
@@ -51,7 +51,15 @@ def read_articles(
                 counts[reason] += 1
                 continue
             try:
-                text = clean_wikitext(item.wikitext, lang, keep_lists, prefixes=prefixes, lost=lost_templates)
+                text = clean_wikitext(
+                    item.wikitext,
+                    lang,
+                    keep_lists,
+                    title=item.title,
+                    namespace=item.namespace,
+                    prefixes=prefixes,
+                    lost=lost_templates,
+                )
             except Exception as error:  # one page must not end a run over millions; it is reported
                 item = BadPage(item, f"cleaning failed: {type(error).__name__}: {error}", 0)
         if isinstance(item, BadPage):

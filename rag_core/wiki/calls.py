@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rag_core.wiki.marks import BREAK, DROPPED, SHIELD
 from rag_core.wiki.templates import Arguments, drop, find_function, find_template
 
 # Rendered text is copied once per level that encloses it: a bound on levels keeps the cost linear.
@@ -29,13 +30,18 @@ class Span(NamedTuple):
     kind: int
 
 
-def expand_calls(text: str, lang: str, lost: Counter[str] | None = None) -> str:
-    """Wikitext without templates and tables. `lost` counts the templates nobody knows how to render."""
+def expand_calls(
+    text: str, lang: str, lost: Counter[str] | None = None, variables: Mapping[str, str] = {}
+) -> str:
+    """Wikitext without templates and tables, with a mark where one showed nothing.
+
+    `lost` counts the templates nobody knows how to render; `variables` are the page's own, `PAGENAME`.
+    """
     if "{" not in text and "}}" not in text:
         return text
     # Tables start on a line of their own. Let the first line start like every other, and part a table
     # from the template or table that ends right before it.
-    return _Expander(_GLUED_TABLE.sub("}\n", "\n" + text), lang, lost).expand_page()
+    return _Expander(_GLUED_TABLE.sub("}\n", "\n" + text), lang, lost, variables).expand_page()
 
 
 _GLUED_TABLE = re.compile(r"\}(?=\{\|)")
@@ -44,12 +50,13 @@ _GLUED_TABLE = re.compile(r"\}(?=\{\|)")
 class _Expander:
     """Expands one page; `spans` are sorted by start and properly nested."""
 
-    def __init__(self, text: str, lang: str, lost: Counter[str] | None):
+    def __init__(self, text: str, lang: str, lost: Counter[str] | None, variables: Mapping[str, str]):
         self._spans = match_brackets(text)
         self._starts = [span.start for span in self._spans]
         self._text = _rows_alike(text, self._spans)
         self._lang = lang
         self._lost = lost
+        self._variables = variables
         self._depth = 0
 
     def expand_page(self) -> str:
@@ -72,7 +79,7 @@ class _Expander:
             if span.start > start:
                 yield text[start : span.start]
             if span.kind == CALL:
-                yield self._call(span) or self._instead_of_nothing(span)
+                yield self._call(span)
             elif span.kind == PARAMETER:
                 yield self._parameter_default(span)
             elif span.kind in (TABLE, UNCLOSED_TABLE):
@@ -89,21 +96,23 @@ class _Expander:
         name = head.group()
         function, colon, _ = name.partition(":")
         if colon and (render := find_function(function)):
-            return render(self._arguments(start + len(function) + 1, end))
+            if render is drop:
+                return DROPPED
+            return render(self._arguments(start + len(function) + 1, end)) or DROPPED
         if head.end() == end or self._text[head.end()] == "|":
+            if head.end() == end and (value := self._variables.get(name.strip())):
+                return value
             render = find_template(name, self._lang)
             if render is drop:
-                return ""
+                return BREAK
             if render is not None:
-                return render(self._arguments(head.end() + 1, end))
+                shown = render(self._arguments(head.end() + 1, end)) or DROPPED
+                if shown[0] in _LIST_MARKS and not self._text.startswith("\n", head.end() + 1):
+                    return SHIELD + shown  # "{{nowrap|#1}} hit": no list
+                return shown
         if self._lost is not None:
             self._lost[" ".join(name.replace("_", " ").split())] += 1
-        return ""
-
-    def _instead_of_nothing(self, span: Span) -> str:
-        """A space between italic marks that would otherwise run together: `''{{x}}''`."""
-        text = self._text
-        return " " if text.startswith("''", span.end) and text.endswith("''", 0, span.start) else ""
+        return BREAK
 
     def _parameter_default(self, span: Span) -> str:
         """`{{{name|default}}}`: an article has no caller, so the default is what shows."""
@@ -143,6 +152,7 @@ class _Expander:
         return parts
 
 
+_LIST_MARKS = frozenset("*#:;")
 _NAME = re.compile(r"[^|{}\[\]]*+")
 _SPLIT_TOKEN = re.compile(r"\{\{|\n[ \t:;*#]*+\{\||\[\[|\]\]|\|")
 # One pattern per bracket: each begins with a literal, which `re` finds ten times faster than a choice.

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.magic_words import is_switch
+from rag_core.wiki.marks import TRACES
 from rag_core.wiki.quotes import strip_quotes
 
-_SWITCH = re.compile(r"__(\w{2,50}?)__")
-_ANY_CASE_SWITCHES = frozenset(
-    "notoc forcetoc toc noeditsection nogallery newsectionlink nonewsectionlink".split()
-)
+_SWITCH = re.compile(r"(?:__|＿＿)([^\s\x01-\x03]{2,60}?)(?:__|＿＿)")
 _LIST_MARK = re.compile(r"[*#;: \t]+")
 _HEADING = re.compile(r"={1,6}[^=\n].*=[ \t]*$")
 
 
-def clean_lines(text: str, keep_lists: bool) -> list[str]:
+def clean_lines(text: str, keep_lists: bool, lang: str) -> list[str]:
     """The paragraphs of a page, one string each, without line-level markup."""
-    text = _SWITCH.sub(_switch, text)
+    if "__" in text or "＿＿" in text:
+        text = _SWITCH.sub(lambda match: "" if is_switch(match[1], lang) else match.group(), text)
     paragraphs = []
     for line in text.split("\n"):
         line = line.strip()
         if not line:
             continue
+        if line[0] in TRACES or line[-1] in TRACES:
+            line = line.strip(_BLANK)
+            if not line:
+                continue
         first = line[0]
         if first in _SPECIAL:
             if first == "=" and _HEADING.match(line):
@@ -40,8 +44,4 @@ def clean_lines(text: str, keep_lists: bool) -> list[str]:
 
 
 _SPECIAL = frozenset("=*#;:|{-")
-
-
-def _switch(match: re.Match[str]) -> str:
-    word = match[1]
-    return "" if word.upper() == word or word.lower() in _ANY_CASE_SWITCHES else match.group()
+_BLANK = " \t\r\xa0\u3000" + TRACES

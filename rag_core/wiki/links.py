@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.marks import BREAK, DROPPED, SHIELD
 from rag_core.wiki.namespaces import LinkPrefixes
 
 _SIMPLE = re.compile(
@@ -18,8 +19,14 @@ _EXTERNAL = re.compile(
 )
 
 
+# `[[Hit|#1]]` at the start of a line is no list.
+_LISTLIKE_LABEL = re.compile(r"\n(?=\[\[(?:[^\[\]|\n]*+\||#)[*#:;|]?|\[[^\s\[\]]++ ++[*#:;])")
+
+
 def resolve_links(text: str, prefixes: LinkPrefixes) -> str:
     """Wikitext without link markup. A link that never closes loses its brackets and its target."""
+    if "\n[" in text:
+        text = _LISTLIKE_LABEL.sub("\n" + SHIELD, text)
     if "[[" in text:
         text = _simple(text, prefixes)
         if "[[" in text:
@@ -40,17 +47,17 @@ def _simple(text: str, prefixes: LinkPrefixes) -> str:
 
 
 def _label(match: re.Match[str]) -> str:
-    return match[1] or ""
+    return match[1] or DROPPED
 
 
 def _shown(target: str, label: str | None, prefixes: LinkPrefixes) -> str:
     colon = target.find(":")
     if colon > 0:
-        prefix = target[:colon].strip()
-        if prefixes.hides(prefix):
-            return ""
+        prefix, title = target[:colon].strip(), target[colon + 1 :]
+        if prefixes.hides(prefix, title):
+            return BREAK if prefixes.is_file(prefix, title) else DROPPED
         if label is None and prefixes.is_project(prefix):
-            return target[colon + 1 :].strip()
+            return title.strip()
     elif colon == 0:
         target = target[1:]
     if label is None:
@@ -102,7 +109,8 @@ def _unclosed(content: str, prefixes: LinkPrefixes) -> str:
     target, pipe, label = line.partition("|")
     if not pipe:
         return content
-    if prefixes.hides(target.partition(":")[0].strip()):
+    prefix, _, title = target.partition(":")
+    if prefixes.hides(prefix.strip(), title):
         label = label.rpartition("|")[2]
     return label + newline + rest
 

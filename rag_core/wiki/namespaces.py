@@ -1,38 +1,23 @@
 """What stands before the colon in `[[prefix:title]]`: files, categories, languages, sister projects.
 
-A dump names its own namespaces in `<siteinfo>`, but neither their aliases nor, in a fragment, anything.
-Hence the names of the larger languages stand here, and hold in every wiki: a page that was translated
-keeps the prefixes of the wiki it came from.
+Names of namespaces hold on the wiki of their language; English ones everywhere; what `<siteinfo>` says,
+besides. A page that was translated keeps prefixes of the wiki it came from: those count where they cannot
+be read otherwise, so that `[[Imagine: John Lennon]]` stays the link to an article that it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache
+
+from rag_core.wiki.namespace_names import LOCAL_NAMES
 
 FILE_NAMESPACE = 6
 CATEGORY_NAMESPACE = 14
 
-_FILE = """
-file image fichier image datei bild archivo imagen ficheiro arquivo imagem immagine bestand afbeelding
-plik grafika fil bilde fájl kép soubor obrázek súbor obrázok tiedosto kuva файл изображение зображення
-выява датотека слика датотека датотека датотека slika datoteka sličica fișier fişier imagine dosya resim
-berkas gambar tập_tin hình hình_ảnh tệp_tin 파일 그림 ファイル 画像 文件 檔案 图像 圖像 档案 檔
-图片 圖片 ملف صورة پرونده تصویر קובץ תמונה εικόνα αρχείο dosiero fitxer imatge fitxategi irudi failas
-vaizdas fails attēls fail pilt mynd pildi skrá mynd चित्र ফাইল চিত্র படிமம் దస్త్రం ബൗതികം പ്രമാണം चित्र ไฟล์
-ภาพ պատկեր ფაილი სურათი şəkil fayl сурет сүрөт lêer beeld delwedd íomhá comhad restr imagine imago
-fasciculus skeudenn larawan talaksan wêne mynd ficheru imaxe bilo szablon_pliku зураг ਤਸਵੀਰ ფაილი چترا
-فائل تصوير пӓрам rasm tasvir rasim fayl faili picha
-"""
-_CATEGORY = """
-category catégorie kategorie categoría categoria categorie kategoria kategori kategorija kategorija
-kategória kategorie luokka категория категорія катэгорыя категорија kategória categorie catégorie
-kategorio kategoriya kategooria kategorija kategoreja kategoria flokkur thể_loại 분류
-カテゴリ 分类 分類 تصنيف رده קטגוריה κατηγορία श्रेणी বিষয়শ্রেণী பகுப்பு వర్గం വർഗ്ഗം ವರ್ಗ หมวดหมู่ կատեգորիա
-კატეგორია санат категори catagóir categorî rummad catigurìa roinn kategorie kaarangay kategoriyê bólkur
-kategorii turkum töркем төркем ulamm kategorio categorìa जाति वर्ग زمرہ د_ٻ ٻولي ٽٻ jamii kateggoriija
-catigoria kategoriija zawlre رده
-"""
-_MEDIA_LABELLED = frozenset(("media", "special"))
+_ENGLISH_FILE = frozenset(("file", "image"))
+_ENGLISH_CATEGORY = frozenset(("category",))
 
 # Wikipedia's language codes, as in old interlanguage links at the foot of a page.
 _LANGUAGES = """
@@ -63,24 +48,55 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(name.replace("_", " ").replace("\u00a0", " ").casefold() for name in text.split())
 
 
-_ALWAYS_HIDDEN = _names(_FILE) | _names(_CATEGORY) | _names(_LANGUAGES)
+_LANGUAGE_CODES = _names(_LANGUAGES)
 _PROJECT_NAMES = _names(_PROJECTS)
+_ANY_FILE = frozenset().union(*(files for files, _ in LOCAL_NAMES.values()))
+_ANY_CATEGORY = frozenset().union(*(categories for _, categories in LOCAL_NAMES.values()))
+_MEDIA = re.compile(
+    r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|bmp|ico|pdf|djvu|og[gva]|oga|opus|flac|midi?|wav|mp3|webm|mpe?g|mp4|stl)\s*$",
+    re.IGNORECASE,
+)
+_CATEGORY_LIKE = re.compile(r"[ck]at[eéií][gq]")
 
 
 class LinkPrefixes:
-    """Tells what a link prefix means, on a wiki whose namespaces have these local names."""
+    """Tells what a link prefix means, on wikis of these languages whose namespaces have these names."""
 
-    def __init__(self, namespaces: Mapping[int, str] | None = None):
+    def __init__(self, *langs: str, namespaces: Mapping[int, str] | None = None):
         local = namespaces or {}
-        own = (local.get(FILE_NAMESPACE), local.get(CATEGORY_NAMESPACE))
-        self._hidden = _ALWAYS_HIDDEN | {name.casefold() for name in own if name}
+        files, categories = set(_ENGLISH_FILE), set(_ENGLISH_CATEGORY)
+        for lang in langs:
+            for names, more in zip((files, categories), LOCAL_NAMES.get(lang, ((), ()))):
+                names.update(more)
+        for names, key in ((files, FILE_NAMESPACE), (categories, CATEGORY_NAMESPACE)):
+            if key in local:
+                names.add(local[key].replace("_", " ").casefold())
+        self._files, self._hidden = frozenset(files), frozenset(categories) | _LANGUAGE_CODES
+        self._known = self._files | self._hidden | _ANY_FILE | _ANY_CATEGORY
 
-    def hides(self, prefix: str) -> bool:
-        """Whether links with this prefix show nothing: files, categories, other languages."""
-        return " ".join(prefix.replace("_", " ").split()).casefold() in self._hidden
+    def is_file(self, prefix: str, title: str) -> bool:
+        """Whether `[[prefix:title]]` shows a file."""
+        name = _folded(prefix)
+        return name in self._files or (name in _ANY_FILE and _MEDIA.search(title) is not None)
+
+    def hides(self, prefix: str, title: str) -> bool:
+        """Whether `[[prefix:title]]` shows no text: files, categories, other languages."""
+        name = _folded(prefix)
+        if name not in self._known:
+            return False
+        if name in self._hidden or self.is_file(prefix, title):
+            return True
+        return name in _ANY_CATEGORY and (not name.isascii() or _CATEGORY_LIKE.match(name) is not None)
 
     def is_project(self, prefix: str) -> bool:
         return prefix.casefold() in _PROJECT_NAMES
 
 
-DEFAULT_PREFIXES = LinkPrefixes()
+def _folded(prefix: str) -> str:
+    return " ".join(prefix.replace("_", " ").split()).casefold()
+
+
+@cache
+def prefixes_of(lang: str) -> LinkPrefixes:
+    """The prefixes of the Wikipedia of a language, as far as they can be known without a dump."""
+    return LinkPrefixes(lang)

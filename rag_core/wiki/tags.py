@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from rag_core.wiki.formulas import formula_text
+from rag_core.wiki.marks import BREAK, DROPPED, SHIELD
 
 # A comment's start, or a whole reference without another tag in it (most are), or any tag.
 _TAG = re.compile(
@@ -19,6 +20,8 @@ _TAG = re.compile(
 
 # What a reference never holds: another one, or a blank line. Then its end is another one's.
 _NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
+# Where the line ends, unless it ends inside a template.
+_LINE_END = re.compile(r"\n(?![ \t]*+[|}])")
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
 _CLOSING_NAME = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*+)")
 
@@ -28,8 +31,13 @@ _DROPPED = frozenset(
     "templatestyles graph mapframe maplink categorytree dynamicpagelist rss includeonly indicator "
     "languages listing quiz section style script mapsources choose charinsert".split()
 )
+# They show nothing, and nothing is missing where they stood.
+_INVISIBLE = frozenset(
+    "includeonly templatestyles indicator languages section style script templatedata".split()
+)
 # Their content is shown as it stands, without being parsed.
 _VERBATIM = frozenset(("nowiki", "pre"))
+_CODE = frozenset(("syntaxhighlight", "source"))  # with the attribute `inline`: words of the sentence
 _FORMULA = frozenset(("math", "chem", "ce"))
 _ENCLOSING = _DROPPED | _VERBATIM | _FORMULA
 # Separate the words on their two sides.
@@ -44,6 +52,9 @@ _INLINE = frozenset(
     "var wbr img translate tvar phonos".split()
 )
 _KNOWN = _ENCLOSING | _SPACE | _BLOCK | _INLINE | {"li"}
+
+_LINE_MARKS = frozenset("*#:;|")
+_ONLY_TAGS = re.compile(r"(?:<[^<>]*+>)*+")
 
 # Wikitext's own characters as entities: the later passes see text, the last one gives it back.
 _ESCAPES = {ord(c): f"&#{ord(c)};" for c in "[]{}|'=*:;_<>~-/!"} | {ord("#"): "&#35;"}
@@ -89,6 +100,7 @@ class _TagStripper:
                 out.append(text[position:start])
             comment, reference, slash, name, attributes = match.groups()
             if reference:
+                out.append(DROPPED)
                 position = end
                 continue
             if comment:
@@ -96,19 +108,26 @@ class _TagStripper:
                 position = len(text) if close < 0 else close + 3
                 continue
             name = name.lower()
-            if name not in _KNOWN:
+            if "\n\n" in attributes:  # "5 <a 6\n\n… >": no tag spans paragraphs
+                out.append("<")
+                position = start + 1
+            elif name not in _KNOWN:
                 if not (slash or "=" in attributes or name in self._closed_names()):
                     out.append(escape_markup(match.group()))
                 position = end
             elif slash or attributes.endswith("/"):
                 out.append(_replacement(name, closing=bool(slash)))
+                if text[end : end + 1] in _LINE_MARKS:
+                    self._shield(name, start, end)
                 position = end
             else:
-                position = self._element(name, end)
+                position = self._element(name, attributes, end)
+                if text[end : end + 1] in _LINE_MARKS:
+                    self._shield(name, start, end)
         out.append(text[position:])
         return "".join(out)
 
-    def _element(self, name: str, content_start: int) -> int:
+    def _element(self, name: str, attributes: str, content_start: int) -> int:
         """Handle an opening tag; returns where to go on."""
         if name == "table":
             return self._table_ends().get(content_start, content_start)
@@ -117,13 +136,29 @@ class _TagStripper:
             return content_start
         close = self._close(name, content_start)
         if close is None:
+            self._out.append("" if name in _VERBATIM else BREAK)
             return content_start
         if name == "ref" and (other := _NOT_IN_REF.search(self._text, content_start, close.start())):
-            return other.start()
-        if name not in _DROPPED:
-            content = self._text[content_start : close.start()]
-            self._out.append(escape_markup(content if name in _VERBATIM else formula_text(content)))
+            self._out.append(DROPPED)
+            line_end = _LINE_END.search(self._text, content_start, other.start())
+            return line_end.start() if line_end else other.start()
+        content = self._text[content_start : close.start()]
+        if name in _DROPPED and not (name in _CODE and "inline" in attributes):
+            self._out.append(DROPPED if name == "ref" else "" if name in _INVISIBLE else BREAK)
+        elif name in _FORMULA:
+            edge = BREAK if "block" in attributes else ""
+            self._out.append(f"{edge}{escape_markup(formula_text(content)) or DROPPED}{edge}")
+        else:
+            edge = "\n" if name == "pre" else ""
+            self._out.append(f"{edge}{escape_markup(content)}{edge}")
         return close.end()
+
+    def _shield(self, name: str, start: int, end: int) -> None:
+        """`<b>#1` at the start of a line is no list: the tag, not the sign, stands first."""
+        if name in _INLINE or name in _SPACE or name == "nowiki":
+            before = self._text[max(0, start - 200) : start].rpartition("\n")[2]
+            if _ONLY_TAGS.fullmatch(before):
+                self._out.append(SHIELD)
 
     def _closed_names(self) -> set[str]:
         """All names with a closing tag somewhere: an unknown `<name>` without one is text (`List<T>`)."""
@@ -146,14 +181,19 @@ class _TagStripper:
     def _close(self, name: str, position: int) -> re.Match[str] | None:
         known = self._next_close.get(name)
         if name not in self._next_close or (known is not None and known.start() < position):
-            known = re.compile(rf"</{name}\b[^<>]*+>", re.IGNORECASE).search(self._text, position)
+            known = re.compile(rf"</{name}\b[^<>\n]*+(?:>|(?=[\n<])|\Z)", re.IGNORECASE).search(
+                self._text, position
+            )
             self._next_close[name] = known
         return known
 
 
 def _replacement(name: str, closing: bool) -> str:
+    """What stands for a tag that encloses nothing: an opening or closing one, or `<name/>`."""
     if name == "li":
         return "\n" if closing else "\n* "
+    if name in _DROPPED:
+        return "" if closing or name in _INVISIBLE else DROPPED if name == "ref" else BREAK
     if name in _BLOCK:
         return "\n"
     return " " if name in _SPACE else ""

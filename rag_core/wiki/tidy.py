@@ -1,43 +1,47 @@
-"""What the dropped parts leave behind. `( ; )`, doubled spaces, a space before a comma.
+"""What the dropped parts leave behind: `( ; )`, doubled spaces, a space before a comma, words run together.
 
-Each repair is guarded by a cheap test, of the page and then of the line: few lines need any.
+Only what stands beside a mark (`marks`) is mended: brackets and commas that the author wrote stay.
 """
 
 from __future__ import annotations
 
 import re
 
-_ODD_SPACES = "\u00a0\u2002\u2003\u2009\u200a\u202f\u3000"
-_INVISIBLE = "\u00ad\u200e\u200f\ufeff"  # soft hyphen, direction marks, byte order mark
+from rag_core.wiki.brackets import mend_brackets
+from rag_core.wiki.marks import BREAK, DROPPED, SHIELD, TRACES
+
+_ODD_SPACES = "\t\u00a0\u2002\u2003\u2009\u200a\u202f\u3000"
+# Soft hyphen, byte order mark, word joiner; marks, embeddings, overrides and isolates of direction.
+_INVISIBLE = "\u00ad\ufeff\u2060\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _SPACES = re.compile(r"  ++")
 
-# Patterns with a rare, literal first character: `re` looks for that at memchr's speed.
-_OPENING_TRACE = re.compile(r"\([ ,;:)–]")
-_SQUARE_TRACE = re.compile(r"\[[ ,;\]]")
-_COMMA_TRACE = re.compile(r", ?[,;]")
-_SEMICOLON_TRACE = re.compile(r"; ?[,;]")
-
-_EMPTY_BRACKETS = re.compile(r" ?(?:\([ ,;:–—-]*+\)|\[[ ,;]*+\])")
-_AFTER_OPENING = re.compile(r"\((?: *+[,;:])++ *+|\( ++")
-# Only from the start of a run of marks: else a long run that no bracket ends is tried at every character.
-_BEFORE_CLOSING = re.compile(r"(?<![ ,;:–—])[ ,;:–—]++\)")
-_REPEATED_COMMA = re.compile(r"([,;])(?: *+[,;])++")
-_SPACE_BEFORE_MARK = re.compile(r" ([,.])(?=\s|$)")
+_SEPARATORS = " ,;:、，；："
+_LISTING = frozenset(",;、，；")
+_OPENING = frozenset("([（［【「『〔《〈«“„‘")
+_CLOSING = frozenset(")]）］】」』〕》〉»”’")
+# A mark behind a word or a full stop, and a space behind it: most are, and need nothing.
+_HARMLESS = re.compile(r"\x01(?<=[\w.!?'\"”%)]\x01)\x01*+(?= [\w('\"“])")
+# How authors leave brackets themselves: `( ; 1900)`, `(a warming of CO2,)`.
+_OPENED_SO = re.compile(r"\( ?[,;]")
+_CLOSED_SO = re.compile(r"\)(?:(?<=[,;]\))|(?<=[,;] \)))")
+_BRACKET = re.compile(r" ?\(([^()\n]*+)\)")
+_RUN = re.compile(rf"([\x01\x02][{_SEPARATORS}\x01\x02]*+)")
 
 
 def tidy(text: str) -> str:
     """Plain text without the traces of what was dropped from it. Lines stay lines, stripped ones."""
-    text = text.replace("\t", " ")
-    if not text.isascii():
-        text = _plain_spaces(text)
-    if _has_bracket_trace(text):
-        text = "\n".join(map(_mend_brackets, text.split("\n")))
-    if _COMMA_TRACE.search(text) or _SEMICOLON_TRACE.search(text):
-        text = _REPEATED_COMMA.sub(r"\1", text)
+    text = _plain_spaces(text) if not text.isascii() else text.replace("\t", " ")
+    if DROPPED in text or BREAK in text:
+        text = _HARMLESS.sub("", text)
+        text = "\n".join(
+            [_mend(line) if DROPPED in line or BREAK in line else line for line in text.split("\n")]
+        )
+    if _OPENED_SO.search(text) or _CLOSED_SO.search(text):
+        text = _BRACKET.sub(_as_meant, text)
     if "  " in text:
         text = _SPACES.sub(" ", text)
-    if _characters_before(",", text) & _SPACE or _characters_before(".", text) & _SPACE:
-        text = _SPACE_BEFORE_MARK.sub(r"\1", text)
+    if SHIELD in text:
+        text = text.replace(SHIELD, "")
     return "\n".join(filter(None, map(str.strip, text.split("\n"))))
 
 
@@ -51,27 +55,56 @@ def _plain_spaces(text: str) -> str:
     return text
 
 
-def _has_bracket_trace(text: str) -> bool:
-    if _OPENING_TRACE.search(text) or _SQUARE_TRACE.search(text):
-        return True
-    return bool(_characters_before(")", text) & _CLOSING_TRACES)
+def _as_meant(match: re.Match[str]) -> str:
+    """A bracket without commas at its edges; but code, as `for (;;)` or `(x,)`, as it stands."""
+    content = match[1]
+    words = content.strip(" ,;")
+    if words == content or " " not in content:
+        return match.group()
+    if not words:
+        return match.group() if content.isspace() else ""
+    head, tail = content.split(words)
+    if not head.isspace() and " " in head:
+        content = content[len(head) :]
+    if tail and not tail.isspace() and words.count(" ") > 2:
+        content = content[: -len(tail)]
+    return match.group().partition("(")[0] + f"({content})"
 
 
-def _characters_before(mark: str, text: str) -> set[str]:
-    """The characters that stand right before a mark, wherever it occurs."""
-    pieces = text.split(mark)
-    pieces.pop()
-    return {piece[-1:] for piece in pieces}
+def _mend(line: str) -> str:
+    """One line without its marks, and whole where they were."""
+    pieces = _RUN.split(mend_brackets(line))  # text, run, text, run, …, text
+    for i in range(1, len(pieces), 2):
+        text = pieces[i - 1]
+        kept = text.rstrip(_SEPARATORS)
+        pieces[i - 1] = kept
+        pieces[i] = _glue(kept[-1:], text[len(kept) :] + pieces[i], pieces[i + 1][:1])
+    return "".join(pieces)
 
 
-_SPACE = frozenset(" ")
-_CLOSING_TRACES = frozenset(" ,;:–")
+def _glue(before: str, run: str, after: str) -> str:
+    """What belongs between two characters that a run of separators and marks stands between."""
+    if before in _OPENING or (not before and run[0] in TRACES) or after in _CLOSING:
+        return ""
+    separators = ""
+    for character in run:
+        if character in _LISTING and separators[-1:] in _LISTING:
+            continue  # "a, {{x}}, b"
+        if character not in TRACES and character != " ":
+            separators += character
+    if separators:
+        return separators + (" " if " " in run[run.rindex(separators[-1]) :] and after else "")
+    if " " in run:
+        return "" if after in ".!?" and run[-1] != " " else " "
+    if not before or not after or not _apart(before, after, BREAK in run):
+        return ""
+    return " "
 
 
-def _mend_brackets(line: str) -> str:
-    if _has_bracket_trace(line):
-        for _ in range(3):  # "((,))" leaves "()"
-            line = _EMPTY_BRACKETS.sub("", line)
-        line = _AFTER_OPENING.sub("(", line)
-        line = _BEFORE_CLOSING.sub(")", line)
-    return line
+def _apart(before: str, after: str, is_break: bool) -> bool:
+    """Whether two characters that would now touch belong to two words."""
+    if before > "\u2e7f" or after > "\u2e7f":  # Chinese and Japanese have no spaces
+        return False
+    if is_break:
+        return (after.isalnum() or after in "([\"“„«'") and before not in "-–—/'\"“"
+    return after.isalpha() and before in ".,;:!?)"

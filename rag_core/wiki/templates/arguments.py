@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from rag_core.wiki.marks import SHIELD, TRACES
+
+_BLANK = " \t\n\r\xa0" + TRACES + SHIELD
 _KEY = re.compile(r"([^=\[\]{}<>|]*+)=")
 
 
@@ -69,4 +72,4 @@ class Arguments:
             yield name, partial(self._stripped, start, end)
 
     def _stripped(self, start: int, end: int) -> str:
-        return self._expand(start, end).strip()
+        return self._expand(start, end).strip(_BLANK)

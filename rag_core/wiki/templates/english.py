@@ -60,7 +60,7 @@ SIGNS = {
     "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
     "nnbsp | ensp | emsp | en space | em space | figure space | narrow no-break space | pad | "
     "indent | gap | sp | quad | in5": literal(" "),
-    "· | • | bull | middot | dot | bullet | bold middot | interpunct | ,": literal(" · "),
+    "· | • | * | bull | middot | dot | bullet | bold middot | interpunct | ,": literal(" · "),
     "' | apostrophe | apos": literal("'"),
     "'s | 's-": literal("'s"),
     "\" ' | \"'": literal("\"'"),
@@ -76,7 +76,7 @@ SIGNS = {
     "((": literal("&#123;&#123;"),
     "))": literal("&#125;&#125;"),
     "pipe": literal("&#124;"),
-    "asterisk | *": literal("*"),
+    "asterisk": literal("*"),
     "num | no.": wrapped("No. ", 1),
     "pi | pi2": literal("π"),
     "okina | ʻokina": literal("ʻ"),
@@ -92,7 +92,9 @@ SIGNS = {
     "ellipsis | ...": literal("..."),
     "paragraph break | pb | paragraph | para | parabr | break | crlf | br | hr": literal("\n"),
     "music": renderers.music,
-    "zwj | zwnj | zwsp | zero width joiner | shy | softhyphen | wbr | lrm | rlm | wj | word joiner | "
+    "zwj | zwnj | zwsp | zero width joiner | shy | softhyphen | wbr | lrm | rlm | wj | word joiner": literal(
+        ""
+    ),
     "clear | clr | - | clear left | clear right | nowrap begin | nowrap end | wrap | ns has subpages": drop,
 }
 

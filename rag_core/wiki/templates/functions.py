@@ -102,6 +102,8 @@ FUNCTIONS: dict[str, Renderer] = {
     "gender": lambda arguments: arguments.first(4, 2),
     "grammar": shown(2),
     "urlencode": shown(1),
+    "pagename": shown(1),
+    "fullpagename": shown(1),
     "anchorencode": shown(1),
     **dict.fromkeys(
         "#invoke #time #timel #titleparts #lst #section #lsth #property #statements #coordinates #related "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rag_core.wiki.marks import without_marks
 from rag_core.wiki.templates.building import Renderer, drop
 from rag_core.wiki.templates.english import ENGLISH
 from rag_core.wiki.templates.functions import FUNCTIONS
@@ -23,7 +24,7 @@ _PREFIXES = _TEMPLATE_NAMESPACES | {"subst", "safesubst", "msg", "msgnw", "raw"}
 
 def normalize_name(name: str) -> str:
     """One spelling for all: "_" is a space, case and `Template:` do not matter."""
-    name = " ".join(name.replace("_", " ").split()).casefold()
+    name = " ".join(without_marks(name).replace("_", " ").split()).casefold()
     while ":" in name:
         prefix, _, rest = name.partition(":")
         if prefix.strip() not in _PREFIXES:

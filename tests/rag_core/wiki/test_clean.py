@@ -70,7 +70,7 @@ REFERENCES = [
     ("Oak<ref name=a>Book <ref name=b/>p. 2</ref> elm.", "Oak elm."),
     ("Oak<ref>{{cite|a=[[b]]</ref> after.", "Oak after."),
     ("Oak<ref>open. Elm<ref>Book</ref> ash.\n\nNext.", "Oak ash. Next."),
-    ("Oak<ref>never closed.\n\nNext.", "Oaknever closed. Next."),
+    ("Oak<ref>never closed.\n\nNext.", "Oak never closed. Next."),
 ]
 TAGS = [
     ("Oak</ref> and</small> elm</div> grow.", "Oak and elm grow."),
@@ -98,7 +98,7 @@ CHARACTERS = [
     ("soft\u00adhyphen, left\u200eto right", "softhyphen, leftto right"),
 ]
 LINES = [
-    ("__NOTOC__\nText __FORCETOC__ and __init__ __FOO_BAR__", "Text and __init__"),
+    ("__NOTOC__\nText __FORCETOC__ and __init__ __FOO_BAR__", "Text and __init__ __FOO_BAR__"),
     ("== A ==\n\n=== B [[c]] === \nText.\n==D==", "Text."),
     ("a = b == c\n== Broken\nd", "a = b == c == Broken d"),
     ("Intro.\n* one\n# two\n; term : def\n: indented\n----\nEnd.", "Intro. End."),
@@ -106,7 +106,7 @@ LINES = [
 TRACES = [
     ("Oak ({{lang|el}}; {{unknown|x}}) grows.", "Oak grows."),
     ("Elm ({{audio|x.ogg|}}, born 1900) too.", "Elm (born 1900) too."),
-    ("Ash (; {{x}}), fir ((,)) and yew (tree, {{y}}).", "Ash, fir and yew (tree)."),
+    ("Ash (; {{x}}), fir (({{x}},)) and yew (tree, {{y}}).", "Ash, fir and yew (tree)."),
     ("Fir {{x}}, yew {{y}}.", "Fir, yew."),
     ("Box (<ref>x</ref>) end (''{{z}}'') it.", "Box end it."),
 ]
@@ -156,4 +156,92 @@ def test_paragraphs_stay_apart():
     ],
 )
 def test_other_languages(lang, wikitext, text):
+    assert clean(wikitext, lang) == text
+
+
+EMPTIED = [
+    (
+        "f() and <code>g()</code>, <nowiki>h()[]</nowiki>, (,) (;;) x[,] and ({{x}}).",
+        "f() and g(), h()[], (,) (;;) x[,] and.",
+    ),
+    ("Foo (pronounced {{x}}; born 1900) or ({{x}} / {{y}}) it.", "Foo (born 1900) or it."),
+    ("A ({{x}} or {{y}}), b (née {{x}}), c (* {{x}}; † {{y}}), d (* 1900; † {{y}}).", "A, b, c, d (* 1900)."),
+    ('Said «{{x}}», "{{x}}", “{{y}}” and "no".', 'Said, and "no".'),
+    ("He ([[Greek language|Greek]]: ''{{x}}'', born 1900; [[Latin]] {{y}}) is.", "He (born 1900) is."),
+    (
+        "Oak (/ˈoʊk/ {{x}}; a tree) and (1950?<ref>x</ref>) and (also<ref>y</ref>).",
+        "Oak (/ˈoʊk/; a tree) and (1950?) and (also).",
+    ),
+    ("Sum ( ; 1900) of (a warming by CO2,) it.", "Sum (1900) of (a warming by CO2) it."),
+]
+PARTED = [
+    ("plant.[[File:A.jpg|thumb|x]]The", "plant. The"),
+    ("plant.<gallery>\nA.jpg\n</gallery>The", "plant. The"),
+    ("plant.{{Infobox x|a=b}}The and{{clear}}so", "plant. The and so"),
+    ("plant<pre>x y</pre>The", "plant x y The"),
+    ('is<math display="block">\\frac{1}{2}</math>where', "is where"),
+    ("plant.<ref>x</ref>The tree<ref name=a />, so", "plant. The tree, so"),
+    ("soft{{shy}}ware, anti<ref>x</ref>body", "software, antibody"),
+    ("One.<ref>open\nTwo.<ref>x</ref> Three.", "One. Two. Three."),
+    ("One.<ref>x</ref\n\nTwo. 5 > 3.", "One. Two. 5 > 3."),
+    ("5 <a 6\n\nb > c", "5 <a 6 b > c"),
+]
+NO_LISTS = [
+    (
+        "{{nowrap|#1}} a\n[[x|#2]] b\n<b>#3</b> c\n<i><b>*4</b></i> d\n[http://x #5] e",
+        "#1 a #2 b #3 c *4 d #5 e",
+    ),
+    ("{{small|\n* a\n* b}}\n<!-- c -->* d\nEnd", "End"),
+]
+INVISIBLE = [("a\u202ab\u202c c\u2066d\u2069 \u2060e\u061c", "ab cd e"), ("a\u200cb", "a\u200cb")]
+SWITCHES = [
+    ("__NOTOC__ __FILE__ and __TEST__ __notoc__ __index__ __INDEX__", "__FILE__ and __TEST__ __index__"),
+]
+
+
+@pytest.mark.parametrize(("wikitext", "text"), [*EMPTIED, *PARTED, *NO_LISTS, *INVISIBLE, *SWITCHES])
+def test_only_what_was_dropped_is_mended(wikitext, text):
+    assert clean(wikitext) == text
+
+
+def test_full_width_brackets():
+    assert (
+        clean("中文（{{lang|en|}}、{{x}}）很好（英語：{{y}}，1900年），是（）。", "zh")
+        == "中文很好（1900年），是（）。"
+    )
+    assert (
+        clean("東京（{{x}}、とうきょう）は「{{y}}」都。[[ファイル:A.jpg|x]]次", "ja")
+        == "東京（とうきょう）は都。次"
+    )
+
+
+def test_the_marks_of_the_passes_are_not_text():
+    assert clean("a \x01(\x02) b\x03") == "a () b"
+
+
+def test_names_of_the_page():
+    text = "{{PAGENAME}}, {{FULLPAGENAME}}, {{BASEPAGENAME}}, {{lc:{{PAGENAME}}}}, {{PAGENAME:X}}"
+    assert clean(text, title="Oak: A/B") == "Oak: A/B, Oak: A/B, Oak: A/B, oak: a/b, X"
+    assert clean("{{PAGENAME}} {{BASEPAGENAME}} {{SUBPAGENAME}}", title="User:A/B", namespace=2) == "A/B A B"
+    assert clean("{{SEITENNAME}} ist", "de", title="Eiche") == "Eiche ist"
+    assert clean("a {{PAGENAME}} b") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("lang", "wikitext", "text"),
+    [
+        ("da", "[[Billede:A.jpg|thumb|x]]Træ. [[Kategori:B]]", "Træ."),
+        ("bg", "[[Картинка:А|мини|x]]Дърво.", "Дърво."),
+        ("nn", "[[Bilete:A.jpg|mini|x]][[Fil:B|x]]Tre.", "Tre."),
+        ("ms", "[[Imej:A|x]][[Fail:B|x]]Pokok.", "Pokok."),
+        ("sq", "[[Skeda:A|x]][[Figura:B|x]]Dru.", "Dru."),
+        ("az", "Ağac. [[Kateqoriya:B]]", "Ağac."),
+        ("cy", "Coeden. [[Categori:B]][[Delwedd:A|x]]", "Coeden."),
+        ("vi", "[[Hình:A|nhỏ|x]]Cây.", "Cây."),
+        ("en", "[[Fail: A Story|Fail]], [[Imagine: John Lennon]]", "Fail, Imagine: John Lennon"),
+        ("en", "[[Archivo:x.JPG|z]][[Bild:b.svg|x]]Oak.[[Kategorie:B]][[Категория:Б|*]]", "Oak."),
+        ("de", "[[File:A|x]][[Image:A|x]][[Category:B]]Eiche.", "Eiche."),
+    ],
+)  # fmt: skip
+def test_prefixes_hold_on_the_wiki_of_their_language(lang, wikitext, text):
     assert clean(wikitext, lang) == text

@@ -21,6 +21,8 @@ UNITS = [
     "<", "<a ", "<u>", "<x1>", "<nowiki>", "<math>\\a", "<table>", '<div class="p" data-k="1"><span>',
     "''", "'''", "'''''", "''a''' ", "(", "( ; ", ", ,", " ;)", "==a==\n", "\n*", "__", "__A", "&",
     "&#", "&amp;", "-{", "-{zh:", "}-", " ", "\n", "\xa0",
+    "{{x}}", "{{x}}, ", "({{x}}", "({{x}};", "({{x}})", '"{{x}}', "（{{x}}、", "{{x}}/ ", "<b>*", "\n[[a|#",
+    "\n<i>#", "<ref>a\n", "</ref\n", "__a", "\n[a #", "[[:", "<math display=block>", "{{PAGENAME}}",
 ]  # fmt: skip
 
 
@@ -40,7 +42,20 @@ def test_a_repeated_unit_is_soon_done(unit, around):
 
 
 @pytest.mark.parametrize(
-    "unit", ["{{a|", "{{lang|fr|", "[[a|", "<ref>", "<nowiki>", "\n{|", "{{!}}", "''a''' "]
+    "unit",
+    [
+        "{{a|",
+        "{{lang|fr|",
+        "[[a|",
+        "<ref>",
+        "<nowiki>",
+        "\n{|",
+        "{{!}}",
+        "''a''' ",
+        "{{x}}, ",
+        "({{x}}",
+        '"{{x}}',
+    ],
 )
 def test_time_is_linear_in_length(unit):
     short, long = (
