@@ -191,15 +191,22 @@ class KeyCell:
         value = self.value()
         if value is None:
             return None
+        low, high = around_spread(value, self.half_ratios())
+        return max(0.0, low), min(1.0, high)
+
+    def half_ratios(self) -> np.ndarray:
+        """The ratio in each half-sample; NaN where it holds no n-gram."""
         _, bits = self.compact()
-        ratios = []
-        for half in range(HALVES):
-            total = int(self.totals_H[half])
-            if total:
-                distinct = int(((bits >> np.uint64(half)) & np.uint64(1)).sum())
-                ratios.append(distinct / total)
-        spread = 1.959963984540054 * float(np.std(ratios)) if len(ratios) > 1 else 0.0
-        return max(0.0, value - spread), min(1.0, value + spread)
+        distinct = [int(((bits >> np.uint64(half)) & np.uint64(1)).sum()) for half in range(HALVES)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.array(distinct) / self.totals_H
+
+
+def around_spread(value: float, ratios: np.ndarray) -> tuple[float, float]:
+    """Value ± 1.96 standard deviations of the half-samples' own values."""
+    ratios = ratios[~np.isnan(ratios)]
+    spread = 1.959963984540054 * float(np.std(ratios)) if len(ratios) > 1 else 0.0
+    return value - spread, value + spread
 
 
 def fill_key_cell(keys: Sequence[Sequence[int]], halves_N: np.ndarray) -> KeyCell:

@@ -13,11 +13,13 @@
     metric = "exact_match"
     max_drop = 0.02
 
-`[task.default]` serves every task without a table of its own. Unknown keys are errors.
+`[task.default]` serves every task without a table of its own. Unknown keys are errors, and so are rules
+that guard nothing: for a task, a metric or a slice that the results do not hold.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -66,13 +68,20 @@ def read_gates(path: str | None) -> Gates:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
     tasks = {}
     for name, table in _checked(path, Gates, raw).pop("task", {}).items():
-        rules = tuple(SliceGate(**_checked(path, SliceGate, rule)) for rule in table.get("slice", ()))
-        tasks[name] = TaskGate(**{**_checked(path, TaskGate, table), "slice": rules})
+        rules = _checked(path, TaskGate, table).get("slice", ())
+        slices = tuple(SliceGate(**_checked(path, SliceGate, rule)) for rule in rules)
+        tasks[name] = TaskGate(**{**table, "slice": slices})
     top = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items() if k != "task"}
+    if not all(isinstance(name, str) for name in top.get("allow", ())):
+        raise UsageError(f"{path}: allow = {top['allow']!r}: expected names of settings")
     gates = Gates(**top, task=tasks)
     if not 0 < gates.alpha < 1:
         raise UsageError(f"{path}: alpha = {gates.alpha}: must lie between 0 and 1")
     return gates
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _checked(path: str, kind: type, table: Any) -> dict[str, Any]:
@@ -82,8 +91,14 @@ def _checked(path: str, kind: type, table: Any) -> dict[str, Any]:
     for key, value in table.items():
         if key not in known:
             raise UsageError(f"{path}: unknown key {key!r}; keys here: {', '.join(known)}")
-        if "float" in known[key] and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if "float" in known[key] and not _is_number(value):
             raise UsageError(f"{path}: {key} = {value!r}: expected a number")
+        if known[key].startswith("str") and not isinstance(value, str):
+            raise UsageError(f"{path}: {key} = {value!r}: expected text")
+        if known[key].startswith("tuple") and not isinstance(value, list):
+            raise UsageError(f"{path}: {key} = {value!r}: expected a list")
+        if known[key].startswith("Mapping") and not isinstance(value, dict):
+            raise UsageError(f"{path}: {key} = {value!r}: expected a table")
     if kind is SliceGate and not {"slice", "metric"} <= table.keys():
         raise UsageError(f"{path}: a slice rule needs 'slice' and 'metric'")
     return dict(table)

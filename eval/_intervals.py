@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 REPLICATES = 1000
+HALF_STREAM = 1 << 20  # of half-samples: far from the bootstrap's streams
 _Z = 1.959963984540054
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from eval.metrics import METRICS, get_metric
-from eval.metrics.base import Metric
+from eval.metrics.base import Metric, Statistics
 from rag_core import files
 from rag_core.errors import DataError, UsageError
 from rag_core.stages import stage_manifest
@@ -122,20 +123,34 @@ def differing(before: Any, after: Any, key: str = "") -> list[tuple[str, Any, An
     return [] if before == after else [(key, before, after)]
 
 
-def metric_of(signature: str) -> Metric | None:
-    """The metric behind a signature, if statistics can be counted again from texts; else None."""
-    name = signature.split("|")[0]
-    if name not in METRICS:
+def recounted(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[Metric, list[Any]] | None:
+    """A metric that is no mean, and its statistics in both runs, counted again from the rows.
+
+    Texts are scored again; FEVER's F1 is put together from its precision and recall, which are columns.
+    None for a mean (its column is all there is to know), and where the rows do not hold what is needed.
+    """
+    metric = get_metric(name) if name in METRICS and "_k" not in name else None
+    if metric is None or metric.is_mean:
         return None
-    metric = get_metric(name) if name not in ("top_k_accuracy", "recall_at_k") else None
-    return metric if metric is not None and metric.takes == "answer" and metric.width else None
+    if metric.takes == "answer":
+        return metric, [_from_texts(metric, rows) for rows in (before, after)]
+    parts = ["fever_precision", "fever_recall"]
+    if name == "fever_f1" and all(set(parts) <= set(rows.columns) for rows in (before, after)):
+        return metric, [_from_parts(metric, rows[parts].to_numpy(np.float64)) for rows in (before, after)]
+    return None
 
 
-def pooled_statistics(metric: Metric, rows: pd.DataFrame) -> np.ndarray:
-    """A pooled metric's integers [questions, S], counted again from predictions and answers."""
+def _from_texts(metric: Metric, rows: pd.DataFrame) -> list[Statistics]:
     counted = []
     for prediction, answers in zip(rows.prediction, rows.answers):
         gold = list(answers)
         found = metric.missing(gold) if metric.is_missing(prediction) else metric.statistics(prediction, gold)
         counted.append(found or (0,) * metric.width)
-    return np.array(counted, np.int64)
+    return counted
+
+
+def _from_parts(metric: Any, parts_N2: np.ndarray) -> list[Statistics]:
+    return [
+        (0, 0, 0) if math.isnan(precision) else (round(precision * metric.unit), round(recall), 1)
+        for precision, recall in parts_N2
+    ]

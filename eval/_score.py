@@ -11,7 +11,7 @@ import pyarrow as pa
 from eval._cells import Cell, Counted, KeyCell, fill_cells, fill_key_cell
 from eval._examples import EvalTask, Example, Inputs, RunInputs, examples_of, load_inputs
 from eval._gold import page_of
-from eval._intervals import id_hashes, mixed, poisson_weights
+from eval._intervals import HALF_STREAM, id_hashes, mixed, poisson_weights
 from eval._join import question_key
 from eval._plan import KIND_OF, Column
 from eval._slices import slices_of
@@ -20,7 +20,6 @@ from rag_core.digest import digest_of
 from rag_core.errors import DataError
 from rag_core.schemas import Question
 
-_HALF_STREAM = 1 << 20  # far from the bootstrap's streams
 _BATCH_BYTES = 64 << 20
 
 CellKey = tuple[int, str, str, str]
@@ -117,7 +116,7 @@ def _cells(
 ) -> dict[CellKey, Cell | KeyCell]:
     hashes = id_hashes([e.question.question_id for e in examples], seed)
     weights_NR = poisson_weights(hashes).astype(np.float64)
-    halves_N = mixed(hashes, _HALF_STREAM)
+    halves_N = mixed(hashes, HALF_STREAM)
     cells: dict[CellKey, Cell | KeyCell] = {}
     requests: list[tuple[CellKey, Counted, np.ndarray]] = []
     slices = slices_of(examples, inputs.own_slices, inputs.several_kinds)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from eval._cells import KeyCell, around_spread
 from eval._intervals import mixed, percentile_interval, poisson_weights
 
 REPLICATES = 9999
@@ -85,16 +86,26 @@ def _signs(hashes: np.ndarray, start: int, count: int) -> np.ndarray:
 
 
 def paired_interval(differences: np.ndarray, hashes: np.ndarray) -> tuple[float, float] | None:
-    """95% Poisson-bootstrap interval of the mean difference; both runs share the weights."""
+    """95% Poisson-bootstrap interval of the mean difference; both runs share the weights.
+
+    A difference may be infinite (a log-probability of −inf in one run): a replicate that holds it is too.
+    """
     if not differences.any():
         return (0.0, 0.0) if len(differences) else None
-    totals, sums = 0.0, 0.0
+    finite = np.isfinite(differences)
+    columns_3N = np.stack(
+        [np.where(finite, differences, 0.0), differences == math.inf, differences == -math.inf]
+    )
+    totals, sums_3R = 0.0, 0.0
     for start in range(0, len(differences), 4096):
         weights = poisson_weights(hashes[start : start + 4096]).astype(np.float64)
-        sums = sums + differences[start : start + 4096] @ weights
+        sums_3R = sums_3R + columns_3N[:, start : start + 4096] @ weights
         totals = totals + weights.sum(axis=0)
+    means_R, up_R, down_R = sums_3R[0], sums_3R[1] > 0, sums_3R[2] > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        return percentile_interval(sums / totals)
+        means_R = means_R / totals
+    means_R[up_R], means_R[down_R], means_R[up_R & down_R] = math.inf, -math.inf, math.nan
+    return percentile_interval(means_R)
 
 
 def pooled_interval(
@@ -107,6 +118,73 @@ def pooled_interval(
         for side, rows in enumerate((baseline_NS, candidate_NS)):
             sums[side] = sums[side] + weights.T @ rows[start : start + 4096]
     return percentile_interval(np.array([score(c) - score(b) for b, c in zip(*sums)]))
+
+
+def distinct_interval(baseline: KeyCell, candidate: KeyCell) -> tuple[float, float] | None:
+    """95% interval of the difference of two shares of distinct n-grams, over the same half-samples.
+
+    The runs' cells come from the same questions, so that half-sample h holds the same ones of both, and the
+    spread of the 64 differences is the difference's own (Score intervals: `KeyCell.interval`).
+    """
+    before, after = baseline.value(), candidate.value()
+    if before is None or after is None:
+        return None
+    low, high = around_spread(after - before, candidate.half_ratios() - baseline.half_ratios())
+    return max(-1.0, low), min(1.0, high)
+
+
+Keys = Sequence[Sequence[int]]
+"""The n-gram keys of each question's output."""
+
+
+def distinct_swap_test(baseline: Keys, candidate: Keys, hashes: np.ndarray) -> float:
+    """Approximate randomisation for distinct n-grams: outputs change sides by a coin, 1,023 times.
+
+    64 swaps at a time: bit r of a key's word says whether the key is there in swap r.
+    """
+    moved = [i for i in range(len(baseline)) if tuple(baseline[i]) != tuple(candidate[i])]
+    if not moved:
+        return 1.0
+    same = set(range(len(baseline))).difference(moved)
+    fixed = np.array(sorted({key for i in same for key in baseline[i]}), np.uint64)
+    n_fixed = sum(len(baseline[i]) for i in same)
+    sides = [[np.array(rows[i], np.uint64) for i in moved] for rows in (baseline, candidate)]
+    lengths_2M = np.array([[len(keys) for keys in side] for side in sides])
+    keys = np.concatenate([*sides[0], *sides[1]])
+    order = np.argsort(keys, kind="stable")
+    row_of = np.concatenate([np.repeat(np.arange(len(moved)), lengths) for lengths in lengths_2M])[order]
+    is_candidate = (np.arange(len(keys)) >= lengths_2M[0].sum())[order]
+    starts = np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] ^ np.uint64(1))) if len(keys) else []
+    new = ~np.isin(keys[order][starts], fixed) if len(keys) else np.empty(0, bool)
+
+    def ratios(words_M: np.ndarray) -> np.ndarray:
+        """The share of distinct n-grams in each of 64 swaps; a set bit takes the row from the baseline."""
+        words = np.where(is_candidate, ~words_M[row_of], words_M[row_of])
+        held = np.bitwise_or.reduceat(words, starts)[new] if len(keys) else np.empty(0, np.uint64)
+        distinct = len(fixed) + sum(_bit_counts(held[i : i + 65536]) for i in range(0, len(held), 65536))
+        bits_M64 = _bits(words_M)
+        totals = n_fixed + lengths_2M[0] @ bits_M64 + lengths_2M[1] @ (1 - bits_M64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.nan_to_num(distinct / totals)
+
+    none = np.zeros(len(moved), np.uint64)
+    observed = abs(ratios(~none)[0] - ratios(none)[0])
+    extreme = 0
+    for block in range(16):
+        words_M = mixed(hashes[moved], _SWAP_STREAM + block)
+        gaps = np.abs(ratios(words_M) - ratios(~words_M))[: 63 if block == 15 else 64]
+        extreme += int((gaps >= observed - _TIE).sum())
+    return (1 + extreme) / 1024
+
+
+def _bits(words: np.ndarray) -> np.ndarray:
+    """The bits of 64-bit words [N] as integers [N, 64]."""
+    octets = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)
+    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.int64)
+
+
+def _bit_counts(words: np.ndarray) -> np.ndarray:
+    return _bits(words).sum(axis=0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

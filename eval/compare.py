@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,10 +18,13 @@ import numpy as np
 import pandas as pd
 
 from beam_jobs.options import HelpFormatter, Parser, register_file_systems
+from eval._cells import fill_key_cell
 from eval._gates import Gates, SliceGate, read_gates
-from eval._intervals import id_hashes
-from eval._paired import NotComparable, Results, check_comparable, load_results, metric_of, pooled_statistics
+from eval._intervals import HALF_STREAM, around, id_hashes, mixed
+from eval._paired import NotComparable, Results, check_comparable, load_results, recounted
 from eval._significance import (
+    distinct_interval,
+    distinct_swap_test,
     holm,
     mcnemar_exact,
     paired_interval,
@@ -31,11 +35,12 @@ from eval._significance import (
     swap_test,
 )
 from eval._verdict import as_markdown, as_text, write_parquet
-from eval.metrics.base import PooledMetric
+from eval.metrics.base import mean
 from rag_core import files
 from rag_core.errors import EXIT_NOT_COMPARABLE, EXIT_REGRESSION, UsageError, run_command
 
 SEED = 0
+SWAPS = "approximate randomisation"
 
 
 @dataclass(frozen=True)
@@ -63,34 +68,82 @@ class Comparison:
 
 
 def compare_metric(baseline: Results, candidate: Results, metric: str, slice_: str = "all") -> Comparison:
-    """Paired comparison of one metric: exact McNemar for 0/1 metrics, sign flips for other means, swaps of
-    statistics for pooled ones where predictions and answers let them be counted again."""
+    """Paired comparison of one metric, over the questions that it scores in both runs.
+
+    Both values, their difference, its interval and its test are of the same rows. Exact McNemar for 0/1
+    metrics, sign flips for other means, swaps for what is pooled or counted over the whole set.
+    """
     before, after = _slice_rows(baseline, candidate, metric, slice_)
-    scored = before[metric].notna() & after[metric].notna()
-    before, after = before[scored], after[scored]
-    difference_N = (after[metric] - before[metric]).to_numpy(np.float64)
+    found = recounted(metric, before, after)
+    distinct = found is not None and found[0].width == 0
+    scored = (before[metric].notna() & after[metric].notna()).to_numpy()
+    if (
+        not distinct
+    ):  # an output without an n-gram has no value of its own, and is one of the set all the same
+        before, after = before[scored], after[scored]
+        found = found and (found[0], [_chosen(rows, scored) for rows in found[1]])
     hashes = id_hashes(list(after.index), SEED)
-    wins, losses = int((difference_N > 0).sum()), int((difference_N < 0).sum())
-    values = baseline.value(metric, slice_), candidate.value(metric, slice_)
-    counted = metric_of(candidate.signatures[metric])
-    least = smallest_mean_drop(difference_N)
-    if isinstance(counted, PooledMetric):
-        statistics = [pooled_statistics(counted, rows) for rows in (before, after)]
-        p, test = swap_test(*statistics, hashes, counted.score), "approximate randomisation"
-        interval = pooled_interval(*statistics, hashes, counted.score)
-        least = None
+    wins = int((after[metric] > before[metric]).sum())
+    losses = int((after[metric] < before[metric]).sum())
+    if distinct:
+        pair = _distinct_pair(*found[1], hashes)
+    elif found is not None:
+        pair = _pooled_pair(*found, hashes)
     else:
-        interval = paired_interval(difference_N, hashes)
-        if set(np.unique(before[metric])) | set(np.unique(after[metric])) <= {0.0, 1.0}:
-            p, test = mcnemar_exact(losses, wins), "exact McNemar"
-            least = smallest_drop(len(after), (wins + losses) / max(1, len(after)))
-        else:
-            p, test = sign_flip(difference_N, hashes), "sign flip"
-    low, high = interval or (None, None)
-    gap = None if None in values else values[1] - values[0]
+        pair = _mean_pair(*(rows[metric].to_numpy(np.float64) for rows in (before, after)), hashes)
+    low, high = around(pair.interval, pair.difference) or (None, None)
     changed = int((before.prediction.fillna("\0") != after.prediction.fillna("\0")).sum())
     counts = (len(after), changed, wins, losses)
-    return Comparison(candidate.task, slice_, metric, *values, gap, low, high, p, test, *counts, least)
+    values = (pair.baseline, pair.candidate, pair.difference, low, high, pair.p, pair.test)
+    return Comparison(candidate.task, slice_, metric, *values, *counts, pair.smallest_drop)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two values of one metric over the same rows, and what their difference is worth."""
+
+    baseline: float | None
+    candidate: float | None
+    interval: tuple[float, float] | None
+    p: float
+    test: str
+    smallest_drop: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        if self.baseline is None or self.candidate is None:
+            return None
+        return 0.0 if self.baseline == self.candidate else self.candidate - self.baseline
+
+
+def _mean_pair(before_N: np.ndarray, after_N: np.ndarray, hashes: np.ndarray) -> Pair:
+    with np.errstate(invalid="ignore"):
+        difference_N = np.where(before_N == after_N, 0.0, after_N - before_N)
+    wins, losses = int((difference_N > 0).sum()), int((difference_N < 0).sum())
+    values = mean(before_N), mean(after_N), paired_interval(difference_N, hashes)
+    if set(np.unique(before_N)) | set(np.unique(after_N)) <= {0.0, 1.0}:
+        least = smallest_drop(len(after_N), (wins + losses) / max(1, len(after_N)))
+        return Pair(*values, mcnemar_exact(losses, wins), "exact McNemar", least)
+    if not np.isfinite(difference_N).all():  # a mean is no match for an infinite one: how many rose and fell
+        return Pair(*values, mcnemar_exact(losses, wins), "exact sign test")
+    return Pair(*values, sign_flip(difference_N, hashes), "sign flip", smallest_mean_drop(difference_N))
+
+
+def _pooled_pair(metric: Any, rows: Sequence[Any], hashes: np.ndarray) -> Pair:
+    before_NS, after_NS = (np.array(r, np.int64).reshape(-1, metric.width) for r in rows)
+    values = [metric.score([int(s) for s in r.sum(axis=0)]) for r in (before_NS, after_NS)]
+    interval = pooled_interval(before_NS, after_NS, hashes, metric.score)
+    return Pair(*values, interval, swap_test(before_NS, after_NS, hashes, metric.score), SWAPS)
+
+
+def _distinct_pair(before: Sequence[Any], after: Sequence[Any], hashes: np.ndarray) -> Pair:
+    cells = [fill_key_cell(rows, mixed(hashes, HALF_STREAM)) for rows in (before, after)]
+    p = distinct_swap_test(before, after, hashes)
+    return Pair(cells[0].value(), cells[1].value(), distinct_interval(*cells), p, SWAPS)
+
+
+def _chosen(rows: Sequence[Any], chosen_N: np.ndarray) -> list[Any]:
+    return [row for row, chosen in zip(rows, chosen_N) if chosen]
 
 
 def _slice_rows(
@@ -117,6 +170,7 @@ def _slice_rows(
 
 def compare_runs(pairs: Sequence[tuple[Results, Results]], gates: Gates) -> dict[str, Any]:
     """The verdict: comparisons of every metric, broken gates, remarks. Raises NotComparable."""
+    _check_gates(gates, [candidate.task for _, candidate in pairs])
     comparisons: list[Comparison] = []
     slices: list[tuple[Comparison, SliceGate]] = []
     for baseline, candidate in pairs:
@@ -129,7 +183,7 @@ def compare_runs(pairs: Sequence[tuple[Results, Results]], gates: Gates) -> dict
             if metric in candidate.rows.columns:
                 found = compare_metric(baseline, candidate, metric)
                 comparisons.append(Comparison(**{**asdict(found), "primary": metric == primary}))
-        slices += [(compare_metric(baseline, candidate, r.metric, r.slice), r) for r in gate.slice]
+        slices += [(_slice_comparison(baseline, candidate, metrics, r), r) for r in gate.slice]
     primaries = [c for c in comparisons if c.primary]
     adjusted = dict(zip(map(id, primaries), holm([c.p for c in primaries])))
     comparisons = [Comparison(**{**asdict(c), "p_holm": adjusted.get(id(c))}) for c in comparisons]
@@ -162,6 +216,26 @@ def compare_runs(pairs: Sequence[tuple[Results, Results]], gates: Gates) -> dict
     }
 
 
+def _check_gates(gates: Gates, tasks: Sequence[str]) -> None:
+    """A rule for a task that is not compared guards nothing: UsageError, rather than a pass."""
+    idle = [task for task in gates.task if task not in tasks and task != "default"]
+    if idle:
+        raise UsageError(
+            f"gates for task {idle[0]!r}, but the results are of {', '.join(dict.fromkeys(tasks))}"
+        )
+
+
+def _slice_comparison(
+    baseline: Results, candidate: Results, metrics: Sequence[str], rule: SliceGate
+) -> Comparison:
+    if rule.metric not in metrics or rule.metric not in candidate.rows.columns:
+        raise UsageError(f"slice rule: metric {rule.metric!r} is not in both results ({', '.join(metrics)})")
+    found = compare_metric(baseline, candidate, rule.metric, rule.slice)
+    if not found.n:
+        raise UsageError(f"slice rule: no question of task {candidate.task} is in {rule.slice!r}")
+    return found
+
+
 def is_drop(c: Comparison, allowed: float) -> bool:
     """Whether the metric fell by more than is allowed and the interval excludes 0."""
     return c.difference is not None and -c.difference > allowed and c.ci_high is not None and c.ci_high < 0
@@ -187,6 +261,15 @@ def _open(argument: str) -> Results:
     return load_results(argument)
 
 
+def _finite(value: Any) -> Any:
+    """The value for JSON, which has no infinite numbers: null in their place."""
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     args: argparse.Namespace = parser().parse_args(argv)
@@ -201,7 +284,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not comparable: {error}")
         return EXIT_NOT_COMPARABLE
     if args.json:
-        files.write_bytes(args.json, (json.dumps(verdict, indent=2) + "\n").encode())
+        files.write_bytes(
+            args.json, (json.dumps(_finite(verdict), indent=2, allow_nan=False) + "\n").encode()
+        )
     if args.markdown:
         files.write_bytes(args.markdown, as_markdown(verdict).encode())
     if args.parquet:
