@@ -20,6 +20,7 @@ _TAG = re.compile(
 
 # What a reference never holds: another one, or a blank line. Then its end is another one's.
 _NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
+_LOOSE_CLOSE = re.compile(r"</ref\b[^<>\n]*+(?:>|(?=[\n<])|\Z)", re.IGNORECASE)
 # Where the line ends, unless it ends inside a template.
 _LINE_END = re.compile(r"\n(?![ \t]*+[|}])")
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
@@ -135,13 +136,12 @@ class _TagStripper:
             self._out.append(_replacement(name, closing=False))
             return content_start
         close = self._close(name, content_start)
+        if name == "ref" and (end := self._broken_reference(content_start, close)) is not None:
+            self._out.append(DROPPED)
+            return end
         if close is None:
             self._out.append("" if name in _VERBATIM else BREAK)
             return content_start
-        if name == "ref" and (other := _NOT_IN_REF.search(self._text, content_start, close.start())):
-            self._out.append(DROPPED)
-            line_end = _LINE_END.search(self._text, content_start, other.start())
-            return line_end.start() if line_end else other.start()
         content = self._text[content_start : close.start()]
         if name in _DROPPED and not (name in _CODE and "inline" in attributes):
             self._out.append(DROPPED if name == "ref" else "" if name in _INVISIBLE else BREAK)
@@ -152,6 +152,23 @@ class _TagStripper:
             edge = "\n" if name == "pre" else ""
             self._out.append(f"{edge}{escape_markup(content)}{edge}")
         return close.end()
+
+    def _broken_reference(self, start: int, close: re.Match[str] | None) -> int | None:
+        """Where a reference ends that has no end of its own; None for one that has, or is beyond mending.
+
+        At something like an end, `</ref name="a">`; else where its line does.
+        """
+        text = self._text
+        other = _NOT_IN_REF.search(text, start, close.start() if close else len(text))
+        if other is None and close:
+            return None
+        stop = other.start() if other else len(text)
+        if loose := _LOOSE_CLOSE.search(text, start, stop):
+            return loose.end()
+        if close is None:
+            return None
+        line_end = _LINE_END.search(text, start, stop)
+        return line_end.start() if line_end else stop
 
     def _shield(self, name: str, start: int, end: int) -> None:
         """`<b>#1` at the start of a line is no list: the tag, not the sign, stands first."""
@@ -181,9 +198,7 @@ class _TagStripper:
     def _close(self, name: str, position: int) -> re.Match[str] | None:
         known = self._next_close.get(name)
         if name not in self._next_close or (known is not None and known.start() < position):
-            known = re.compile(rf"</{name}\b[^<>\n]*+(?:>|(?=[\n<])|\Z)", re.IGNORECASE).search(
-                self._text, position
-            )
+            known = re.compile(rf"</{name}\s*+>", re.IGNORECASE).search(self._text, position)
             self._next_close[name] = known
         return known
 

@@ -18,6 +18,7 @@ _SPACES = re.compile(r"  ++")
 _SEPARATORS = " ,;:、，；："
 _LISTING = frozenset(",;、，；")
 _OPENING = frozenset("([（［【「『〔《〈«“„‘")
+_JOINING = frozenset("-–—/'\"“=≈±×+<>~$€£¥#^")
 _CLOSING = frozenset(")]）］】」』〕》〉»”’")
 # A mark behind a word or a full stop, and a space behind it: most are, and need nothing.
 _HARMLESS = re.compile(r"\x01(?<=[\w.!?'\"”%)]\x01)\x01*+(?= [\w('\"“])")
@@ -106,5 +107,5 @@ def _apart(before: str, after: str, is_break: bool) -> bool:
     if before > "\u2e7f" or after > "\u2e7f":  # Chinese and Japanese have no spaces
         return False
     if is_break:
-        return (after.isalnum() or after in "([\"“„«'") and before not in "-–—/'\"“"
+        return (after.isalnum() or after in "([\"“„«'") and before not in _JOINING
     return after.isalpha() and before in ".,;:!?)"

@@ -65,7 +65,32 @@ def day_first(arguments: Arguments) -> str:
         return format_date(parts[0], parts[1], parts[2] if len(parts) > 2 else "", arguments.lang)
     if parts and not parts[0][:1].isdigit() and len(parts) == 4:
         return f"{parts[0]} {_spoken(parts[1:], arguments.lang)}"
-    return _spoken(parts, arguments.lang)
+    return _spoken(parts[:3], arguments.lang)  # a fourth: the subject whose calendar is linked
+
+
+def formatted(arguments: Arguments) -> str:
+    """{{date|2010-05-04|mdy}} → "May 4, 2010"; what is no date stays as it is written."""
+    date, form = arguments[1], arguments[2].lower()
+    if form.isdecimal() or arguments[2].lower() in _MONTH_NUMBERS:  # {{date|4|May|2010}}
+        return day_first(arguments)
+    if form == "iso" or not (parts := _parse_date(date)):
+        return date
+    return format_date(*parts, "en", month_first=form == "mdy" or (not form and date[:1].isalpha()))
+
+
+def _parse_date(text: str) -> tuple[str, str, str] | None:
+    """(year, month, day) of a date that is written in English or as numbers."""
+    if match := _ISO_DATE.fullmatch(text):
+        return match[1], match[2], match[3]
+    if match := _ENGLISH_DATE.fullmatch(text):
+        day, month, month_2, day_2, year = match.groups()
+        if (month or month_2).lower() in _MONTH_NUMBERS:
+            return year, month or month_2, day or day_2 or ""
+    return None
+
+
+_MONTH_NUMBERS = {name.lower(): i for i, name in enumerate(MONTHS["en"], start=1)}
+_ENGLISH_DATE = re.compile(r"(?:(\d{1,2}) +([A-Za-z]+)|([A-Za-z]+)(?: +(\d{1,2}))?),? +(\d{1,4})")
 
 
 _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
@@ -95,6 +120,86 @@ def years_between(arguments: Arguments) -> str:
         return ""
     born, died = tuple(values[:3]), tuple(values[3:6])
     return str(died[0] - born[0] - (died[1:] < born[1:]))
+
+
+def julian_to_gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
+    """A date of the Julian calendar in the Gregorian one."""
+    return _from_day_number(_day_number(year, month, day, gregorian=False), gregorian=True)
+
+
+def gregorian_to_julian(year: int, month: int, day: int) -> tuple[int, int, int]:
+    """A date of the Gregorian calendar in the Julian one."""
+    return _from_day_number(_day_number(year, month, day, gregorian=True), gregorian=False)
+
+
+def _day_number(year: int, month: int, day: int, gregorian: bool) -> int:
+    """Days since 1 March of year 0: February, with its leap day, ends a year."""
+    if month < 3:
+        year, month = year - 1, month + 12
+    days = 365 * year + year // 4 + (153 * (month - 3) + 2) // 5 + day - 1
+    return days - year // 100 + year // 400 if gregorian else days - 2
+
+
+def _from_day_number(days: int, gregorian: bool) -> tuple[int, int, int]:
+    year = (days + 400) // 365
+    while _day_number(year, 3, 1, gregorian) > days:
+        year -= 1
+    rest = days - _day_number(year, 3, 1, gregorian)
+    month = (5 * rest + 2) // 153
+    day = rest - (153 * month + 2) // 5 + 1
+    return (year + (month > 9), month + 3 if month < 10 else month - 9, day)
+
+
+def _whole_date(*parts: str) -> tuple[int, int, int] | None:
+    """(year, month, day) from year, number or name of the month, day; None where they are no date."""
+    year, month, day = parts
+    if not month.isdecimal():
+        month = str(
+            next((i for names in MONTHS.values() for i, name in enumerate(names, 1) if name == month), 0)
+        )
+    if not (year.isdecimal() and day.isdecimal() and len(year) < 5 and len(month) < 3 and len(day) < 3):
+        return None
+    numbers = int(year), int(month), int(day)
+    return numbers if 1 <= numbers[1] <= 12 and 1 <= numbers[2] <= 31 else None
+
+
+def julian_and_gregorian(arguments: Arguments) -> str:
+    """{{JULGREGDATUM|22|4|1870}} → "10. April jul. / 22. April 1870 greg."; the date given is Gregorian."""
+    day, month, year = (arguments[i] for i in (1, 2, 3))
+    new = _whole_date(year, month, day)
+    if new is None:
+        return format_date(year, month, day, "de")
+    old_year, old_month, old_day = gregorian_to_julian(*new)
+    old = format_date(str(old_year) if old_year != new[0] else "", str(old_month), str(old_day), "de")
+    return f"{old} jul. / {format_date(year, str(new[1]), day, 'de')} greg."
+
+
+def russian_calendars(arguments: Arguments) -> str:
+    """{{СС3|26.5.1799}}, a Julian date → "26 мая [6 июня] 1799"."""
+    day, _, rest = arguments[1].partition(".")
+    month, _, year = rest.partition(".")
+    old = _whole_date(year.strip(), month.strip(), day.strip())
+    if old is None:
+        return arguments[1]
+    new = julian_to_gregorian(*old)
+    (year, month, day), (new_year, new_month, new_day) = map(str, old), map(str, new)
+    if year != new_year:
+        return f"{format_date(year, month, day, 'ru')} [{format_date(new_year, new_month, new_day, 'ru')}]"
+    if month != new_month:
+        return f"{format_date('', month, day, 'ru')} [{format_date('', new_month, new_day, 'ru')}] {year}"
+    return f"{day} [{new_day}] {format_date(year, month, '', 'ru')}"
+
+
+def old_style_russian(arguments: Arguments) -> str:
+    """{{OldStyleDate|6|6|1799|26|5}} → "26 мая (6 июня) 1799"; in words, "14 мая (1 мая) 1907"."""
+    values = [arguments[i] for i in range(1, 6)]
+    if values[1].isdecimal() and len(values[1]) < 3:
+        day, month, year, old_day, old_month = values
+        new = format_date("", month, day, "ru")
+        old = format_date("", old_month or month, old_day, "ru") if old_day else ""
+        return " ".join(filter(None, (old, f"({new})" if old else new, year)))
+    date, year, old = values[:3]
+    return " ".join(filter(None, (date, f"({old})" if old else "", year)))
 
 
 def old_style(arguments: Arguments) -> str:

@@ -13,7 +13,7 @@ from rag_core.wiki.templates.building import (
     table,
     wrapped,
 )
-from rag_core.wiki.templates.dates import as_of, day_first, old_style, year_first, years_between
+from rag_core.wiki.templates.dates import as_of, formatted, old_style, year_first, years_between
 from rag_core.wiki.templates.units import abbreviated, convert
 
 # One argument, in another font, colour or size.
@@ -38,7 +38,7 @@ STYLED = {
     "abbr | abbrv | abbreviation | abbrlink | tooltip | tip | tt2 | hint | explain | h:title | define": shown(
         1
     ),
-    "char | charlink | mono char": shown(1),
+    "char | charlink | mono char | highlight | hilite | highlighted": shown(1),
     "angbr | angle bracket | angle brackets | grapheme | orth": wrapped("⟨", 1, "⟩"),
     "abs | absolute value": wrapped("|", 1, "|"),
     "bracket | brackets": wrapped("[", 1, "]"),
@@ -54,7 +54,7 @@ STYLED = {
 SIGNS = {
     "ndashb | ndash | en dash | endash | – | nsndns": literal("–"),
     "mdashb | mdash | em dash | emdash | — | long dash": literal("—"),
-    "spaced ndash | snd | spnd | sndash | spndash | spaced en dash | spaced endash | –– | dash | "
+    "spaced ndash | snd | snds | spnd | sndash | spndash | spaced en dash | spaced endash | –– | dash | "
     "sort dash": literal(" – "),
     "spaced mdash | spaced em dash | snd2 | spmd | smd": literal(" — "),
     "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
@@ -68,8 +68,10 @@ SIGNS = {
     "!": literal("|"),  # after the calls are read it is a pipe like any other
     "!! | (! | !) | !- | ! !": drop,
     "yes | no | n/a | na | tbd | tba | tick | cross | check mark | won | nom | pending | "
-    "partial | unknown | dagger | increase | decrease | steady | profit | loss | up | down | "
+    "partial | unknown | increase | decrease | steady | profit | loss | up | down | "
     "draw | 0": drop,
+    "dagger | †": literal("†"),
+    "double-dagger | double dagger | ddagger | ‡": literal("‡"),
     "=": literal("="),
     "(": literal("&#123;"),
     ")": literal("&#125;"),
@@ -78,6 +80,7 @@ SIGNS = {
     "pipe": literal("&#124;"),
     "asterisk": literal("*"),
     "num | no.": wrapped("No. ", 1),
+    "vol.": wrapped("vol. ", 1),
     "pi | pi2": literal("π"),
     "okina | ʻokina": literal("ʻ"),
     "hamza | alif": literal("ʾ"),
@@ -112,11 +115,25 @@ NUMBERS = {
     "rnd | round": renderers.rounded,
     "ordinal | ord | nth": renderers.ordinal_number,
     "roman | roman numeral": renderers.roman_numeral,
+    "spellnum | spell number | number to word | numtext | spellnum per mos": renderers.number_in_words,
+    "dms": renderers.degrees,
     "percentage | pct | percent": renderers.percentage,
     "height": renderers.height,
     "weight": renderers.height,
     "duration": renderers.duration,
     "chem | chem2 | chemical formula": renderers.chemical,
+    "co2": literal("CO2"),
+    "h2o": literal("H2O"),
+    "o2": literal("O2"),
+    "so2": literal("SO2"),
+    "no2": literal("NO2"),
+    "nox": literal("NOx"),
+    "nh3": literal("NH3"),
+    "ch4": literal("CH4"),
+    "hydrogen": literal("H"),
+    "carbon": literal("C"),
+    "nitrogen": literal("N"),
+    "oxygen": literal("O"),
     "nuclide | nuclide2 | simplenuclide | isotope": joined("-", 1, 2),
     "physics particle | subatomicparticle | subatomic particle": shown(1, "symbol"),
     "unichar | unicode character": wrapped("U+", 1),
@@ -180,11 +197,13 @@ DATES = {
     "dts | date table sorting | launch date": year_first,
     "birth year and age | death year and age | birth-date | birth-date and age | death-date | "
     "death-date and age | start-date | end-date": shown(1),
-    "date": day_first,
+    "date": formatted,
     "oldstyledate | old style date | oldstyledatedy | old style date dy": old_style,
     "age | age in years | years between | age in years nts | age at date": years_between,
-    "bce | bc": wrapped("", 1, " BCE"),
-    "ad": wrapped("AD ", 1),
+    "bce": renderers.with_suffix("BCE"),
+    "bc": renderers.with_suffix("BC"),
+    "ce": renderers.with_suffix("CE"),
+    "ad": renderers.with_prefix("AD"),
     "currentyear | currentmonthname | currentday | today | date now": drop,
 }
 
@@ -202,7 +221,10 @@ LANGUAGES = {
     "zh-s | zh-t | zh-p | zhi | zh-tw | linkchinese": shown(1),
     "ipa | ipa2": renderers.ipa,
     "ipac-en": renderers.ipa_english,
-    "ipa notice | ipa symbol | ipalink": shown(1),
+    "ipa notice | ipa symbol | ipalink | ipa link": shown(1),
+    "ipaslink | ipa slink": wrapped("/", 1, "/"),
+    "ipablink | ipa blink": wrapped("[", 1, "]"),
+    "ipaalink | ipa alink | ipaplink": wrapped("⟨", 1, "⟩"),
     "respell | pronunciation respelling | usdict": joined("-"),
     "audio | audio-nohelp | speaker link": shown(2),
     "audio-ipa | pronunciation | pronounced | pronunc": shown(2, 1),

@@ -50,4 +50,32 @@ _ROMAN = tuple(
     )
 )
 
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
+
+
+def in_words(text: str) -> str:
+    """A whole number below a trillion in English words; anything else comes back as it is."""
+    plain = text.replace(",", "").replace("−", "-")
+    digits = plain.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 13):
+        return text
+    return ("minus " if plain != digits else "") + _in_words(int(digits))
+
+
+def _in_words(n: int) -> str:
+    for scale, name in _SCALES:
+        if n >= scale:
+            head, rest = divmod(n, scale)
+            return f"{_in_words(head)} {name}" + (f" {_in_words(rest)}" if rest else "")
+    if n < 20:
+        return _SMALL[n]
+    tens, ones = divmod(n, 10)
+    return _TENS[tens - 2] + (f"-{_SMALL[ones]}" if ones else "")
+
+
 SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")

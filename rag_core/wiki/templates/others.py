@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.marks import BREAK
 from rag_core.wiki.templates import east_asian, renderers
 from rag_core.wiki.templates.building import Renderer, drop, joined, literal, shown, table, wrapped
-from rag_core.wiki.templates.dates import day_first, year_first
+from rag_core.wiki.templates.dates import (
+    day_first,
+    julian_and_gregorian,
+    old_style_russian,
+    russian_calendars,
+    year_first,
+)
 from rag_core.wiki.templates.units import convert, quantity
 
 GERMAN = {
@@ -14,6 +21,7 @@ GERMAN = {
     '" | "-de': wrapped("„", 1, "“"),
     '"-en': wrapped("“", 1, "”"),
     "datum | geburtsdatum | datumzelle | birthdate": day_first,
+    "julgregdatum": julian_and_gregorian,
     "höhe | höhe zelle | pegel": wrapped("", 1, " m"),
     "zahl | formatnum | fn-zahl": renderers.grouped,
     "bruch": renderers.fraction,
@@ -179,7 +187,8 @@ RUSSIAN = {
     "comment | подсказка | abbr": shown(1),
     "евро": wrapped("", 1, " евро"),
     "старый стиль | ss | старостиль": joined(" ", 1, 2),
-    "oldstyledate": renderers.old_style_russian,
+    "oldstyledate": old_style_russian,
+    "сс3 | сс | сс2": russian_calendars,
     "тире | -": literal(" — "),
     "мфа": wrapped("[", 1, "]"),
     "км | km": wrapped("", 1, " км"),
@@ -207,7 +216,7 @@ JAPANESE = {
     "jis2004フォント | jis90フォント | 補助漢字フォント | cjk拡張漢字": shown(1),
     "要出典範囲 | 要検証範囲 | 誰範囲": shown(1, "1"),
     "日付": year_first,
-    "by | 西暦": wrapped("", 1, "年"),
+    "by | 西暦": renderers.with_mark("年"),
     "lang-en-short | lang-fr-short": shown(1),
     "引用 | quotation | cquote": renderers.block_quote,
     "縦書き | 拡大": shown(1),
@@ -243,12 +252,15 @@ BY_LANGUAGE: dict[str, dict[str, Renderer]] = {
     "zh": table(CHINESE),
 }
 
+_FRACTION = re.compile(r"\d{1,3}/\d{1,4}")
 _FRENCH_ORDINAL = re.compile(r"(\d+|[ivxlc]+)(e|er|ers|re|es)")
 _FRENCH_CENTURY = re.compile(r"([ivxlc]+)(e|er) siècle(?: (av\. j\.-c\.))?")
 
 
 def name_template(name: str, lang: str) -> Renderer | None:
-    """A template that shows its own name: French {{XXe siècle}}, {{2e}}."""
+    """A template that shows its own name: {{1/2}}, French {{XXe siècle}}, {{2e}}."""
+    if _FRACTION.fullmatch(name):
+        return literal(BREAK + name)
     if lang == "fr" and (match := _FRENCH_CENTURY.fullmatch(name)):
         era = " av. J.-C." if match[3] else ""
         return literal(f"{match[1].upper()}{match[2]} siècle{era}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.marks import BREAK
 from rag_core.wiki.templates.arguments import Arguments
 from rag_core.wiki.templates.building import Renderer
 from rag_core.wiki.templates.languages import language_name
-from rag_core.wiki.templates.numbers import SUPERSCRIPTS, group_digits, ordinal, roman
+from rag_core.wiki.templates.numbers import SUPERSCRIPTS, group_digits, in_words, ordinal, roman
 
 
 def ruby(arguments: Arguments) -> str:
@@ -36,13 +37,13 @@ def music(arguments: Arguments) -> str:
 
 
 def fraction(arguments: Arguments) -> str:
-    """{{frac|1|2}} → 1/2; {{frac|3|1|2}} → 3 1/2; {{frac|2}} → 1/2."""
+    """{{frac|1|2}} → 1/2; {{frac|3|1|2}} → 3 1/2; {{frac|2}} → 1/2. Apart from a digit before it."""
     parts = arguments.unnamed()
     if len(parts) >= 3:
         return f"{parts[0]} {parts[1]}/{parts[2]}"
     if len(parts) == 2:
-        return f"{parts[0]}/{parts[1]}"
-    return f"1/{parts[0]}" if parts and parts[0] else ""
+        return f"{BREAK}{parts[0]}/{parts[1]}"
+    return f"{BREAK}1/{parts[0]}" if parts and parts[0] else ""
 
 
 def value(arguments: Arguments) -> str:
@@ -78,6 +79,19 @@ def rounded(arguments: Arguments) -> str:
 
 def ordinal_number(arguments: Arguments) -> str:
     return ordinal(arguments[1])
+
+
+def number_in_words(arguments: Arguments) -> str:
+    """{{spellnum|12}} → "twelve"."""
+    return in_words(arguments[1])
+
+
+def degrees(arguments: Arguments) -> str:
+    """{{DMS|12|34|56|N}} → "12°34′56″N"."""
+    values = [value for value in arguments.unnamed()[:4] if value]
+    numbers = [value for value in values if value[0].isdigit() or value[0] in "-−"]
+    text = "".join(number + sign for number, sign in zip(numbers, "°′″"))
+    return text + (values[-1] if values and values[-1].isalpha() else "")
 
 
 def roman_numeral(arguments: Arguments) -> str:
@@ -259,6 +273,11 @@ def with_suffix(suffix: str) -> Renderer:
     return lambda arguments: f"{arguments[1]} {suffix}".strip()
 
 
+def with_prefix(prefix: str) -> Renderer:
+    """{{AD|79}} → "AD 79", and the letters alone without a number."""
+    return lambda arguments: f"{prefix} {arguments[1]}".strip()
+
+
 def french_century(era: str) -> Renderer:
     """{{s|XIX|e}} → "XIXe siècle"; {{-s|II|e}} → "IIe siècle av. J.-C."."""
 
@@ -298,10 +317,9 @@ def italian_quantity(arguments: Arguments) -> str:
     return " ".join(filter(None, (number, f"± {error}" if error else "", unit)))
 
 
-def old_style_russian(arguments: Arguments) -> str:
-    """{{OldStyleDate|14 мая|1907|1 мая}} → "14 мая (1 мая) 1907"."""
-    date, year, old = arguments[1], arguments[2], arguments[3]
-    return " ".join(filter(None, (date, f"({old})" if old else "", year)))
+def with_mark(mark: str) -> Renderer:
+    """{{by|2005}} and {{by|2005年}} → "2005年"."""
+    return lambda arguments: arguments[1].removesuffix(mark) + mark if arguments[1] else ""
 
 
 def japanese_reading(arguments: Arguments) -> str:

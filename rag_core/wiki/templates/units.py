@@ -5,10 +5,12 @@ The converted value is not computed: it is arithmetic on what the sentence alrea
 
 from __future__ import annotations
 
+import re
+
 from rag_core.wiki.templates.arguments import Arguments
 from rag_core.wiki.templates.numbers import group_digits
 
-# codes ; symbol ; one ; several
+# codes, "_" for a space ; symbol ; one ; several
 _UNITS = """
 km ; km ; kilometre ; kilometres
 m ; m ; metre ; metres
@@ -20,32 +22,32 @@ mi mile miles ; mi ; mile ; miles
 yd ; yd ; yard ; yards
 ft foot feet ; ft ; foot ; feet
 in inch inches ; in ; inch ; inches
-nmi ; nmi ; nautical mile ; nautical miles
+nmi nautical_mile nautical_miles ; nmi ; nautical mile ; nautical miles
 fathom ; fathom ; fathom ; fathoms
 furlong ; furlong ; furlong ; furlongs
 ly ; ly ; light-year ; light-years
 AU au ; AU ; astronomical unit ; astronomical units
-km2 sqkm ; km² ; square kilometre ; square kilometres
-m2 sqm ; m² ; square metre ; square metres
+km2 sqkm sq_km square_kilometre square_kilometres ; km² ; square kilometre ; square kilometres
+m2 sqm sq_m ; m² ; square metre ; square metres
 cm2 sqcm ; cm² ; square centimetre ; square centimetres
-sqmi mi2 ; sq mi ; square mile ; square miles
-sqyd yd2 ; sq yd ; square yard ; square yards
-sqft ft2 sqfoot ; sq ft ; square foot ; square feet
-sqin in2 ; sq in ; square inch ; square inches
-acre acres ; acre ; acre ; acres
+sqmi mi2 sq_mi square_mile square_miles ; sq mi ; square mile ; square miles
+sqyd yd2 sq_yd ; sq yd ; square yard ; square yards
+sqft ft2 sqfoot sq_ft ; sq ft ; square foot ; square feet
+sqin in2 sq_in ; sq in ; square inch ; square inches
+acre acres ac ; acre ; acre ; acres
 ha ; ha ; hectare ; hectares
 km3 ; km³ ; cubic kilometre ; cubic kilometres
 m3 ; m³ ; cubic metre ; cubic metres
 cm3 cc ; cm³ ; cubic centimetre ; cubic centimetres
-cumi ; cu mi ; cubic mile ; cubic miles
-cuyd ; cu yd ; cubic yard ; cubic yards
-cuft ft3 ; cu ft ; cubic foot ; cubic feet
-cuin in3 ; cu in ; cubic inch ; cubic inches
+cumi cu_mi ; cu mi ; cubic mile ; cubic miles
+cuyd cu_yd yd3 ; cu yd ; cubic yard ; cubic yards
+cuft ft3 cu_ft ; cu ft ; cubic foot ; cubic feet
+cuin in3 cu_in ; cu in ; cubic inch ; cubic inches
 acre.ft acreft acre-foot ; acre⋅ft ; acre-foot ; acre-feet
 L l ; L ; litre ; litres
 mL ml ; mL ; millilitre ; millilitres
-USgal U.S.gal usgal ; US gal ; US gallon ; US gallons
-impgal ; imp gal ; imperial gallon ; imperial gallons
+USgal U.S.gal usgal US_gal ; US gal ; US gallon ; US gallons
+impgal imp_gal ; imp gal ; imperial gallon ; imperial gallons
 gal ; gal ; gallon ; gallons
 oilbbl bbl ; bbl ; barrel ; barrels
 oilbbl/d bbl/d ; bbl/d ; barrel per day ; barrels per day
@@ -54,8 +56,8 @@ g ; g ; gram ; grams
 mg ; mg ; milligram ; milligrams
 t tonne MT ; t ; tonne ; tonnes
 Mt ; Mt ; megatonne ; megatonnes
-LT ; long tons ; long ton ; long tons
-ST ; short tons ; short ton ; short tons
+LT long_ton long_tons ; long tons ; long ton ; long tons
+ST short_ton short_tons ; short tons ; short ton ; short tons
 ton ; tons ; ton ; tons
 lb lbs ; lb ; pound ; pounds
 oz ; oz ; ounce ; ounces
@@ -103,6 +105,44 @@ F °F F-change degF ; °F ; °F ; °F
 K K-change ; K ; K ; K
 mpgUS mpgus ; mpg‑US ; mile per US gallon ; miles per US gallon
 L/100km ; L/100 km ; litre per 100 kilometres ; litres per 100 kilometres
+Mm ; Mm ; megametre ; megametres
+pc parsec ; pc ; parsec ; parsecs
+kpc ; kpc ; kiloparsec ; kiloparsecs
+Mpc ; Mpc ; megaparsec ; megaparsecs
+chain ; chain ; chain ; chains
+hand ; hands ; hand ; hands
+cL cl ; cL ; centilitre ; centilitres
+hL hl ; hL ; hectolitre ; hectolitres
+USqt US_qt ; US qt ; US quart ; US quarts
+USpt US_pt ; US pt ; US pint ; US pints
+imppt imp_pt ; imp pt ; imperial pint ; imperial pints
+USoz USfloz US_oz US_fl_oz ; US fl oz ; US fluid ounce ; US fluid ounces
+impfloz imp_fl_oz ; imp fl oz ; imperial fluid ounce ; imperial fluid ounces
+kt ; kt ; kilotonne ; kilotonnes
+gr ; gr ; grain ; grains
+carat ; carat ; carat ; carats
+hPa ; hPa ; hectopascal ; hectopascals
+GPa ; GPa ; gigapascal ; gigapascals
+bar ; bar ; bar ; bar
+mbar ; mbar ; millibar ; millibars
+inHg ; inHg ; inch of mercury ; inches of mercury
+mmHg ; mmHg ; millimetre of mercury ; millimetres of mercury
+Wh ; Wh ; watt-hour ; watt-hours
+MWh ; MWh ; megawatt-hour ; megawatt-hours
+GWh ; GWh ; gigawatt-hour ; gigawatt-hours
+TWh ; TWh ; terawatt-hour ; terawatt-hours
+GJ ; GJ ; gigajoule ; gigajoules
+eV ; eV ; electronvolt ; electronvolts
+keV ; keV ; kiloelectronvolt ; kiloelectronvolts
+MeV ; MeV ; megaelectronvolt ; megaelectronvolts
+Hz ; Hz ; hertz ; hertz
+kHz ; kHz ; kilohertz ; kilohertz
+GHz ; GHz ; gigahertz ; gigahertz
+mm/s ; mm/s ; millimetre per second ; millimetres per second
+L/s l/s ; L/s ; litre per second ; litres per second
+kg/ha ; kg/ha ; kilogram per hectare ; kilograms per hectare
+g/L g/l ; g/L ; gram per litre ; grams per litre
+mg/L mg/l ; mg/L ; milligram per litre ; milligrams per litre
 min ; min ; minute ; minutes
 h hr ; h ; hour ; hours
 s ; s ; second ; seconds
@@ -114,7 +154,7 @@ def _read_units() -> dict[str, tuple[str, str, str]]:
     for line in _UNITS.strip().split("\n"):
         codes, symbol, one, several = (field.strip() for field in line.split(";"))
         for code in codes.split():
-            units[code] = (symbol, one, several)
+            units[code.replace("_", " ")] = (symbol, one, several)
     return units
 
 
@@ -135,16 +175,22 @@ def convert(arguments: Arguments | _Abbreviated) -> str:
     values = arguments.unnamed()
     if not values or not values[0]:
         return ""
+    before = after = ""
+    if arguments["adj"] == "pre" and len(values) > 2:
+        before = values.pop(1) + " "
+    elif arguments["adj"] == "mid" and len(values) > 2 and not _is_unit(values[-1]):
+        after = values.pop()
+        after = after if after.startswith("-") else f" {after}"
     quantity, at = _number(values[0], arguments.lang), 1
     while at + 1 < len(values) and (between := _BETWEEN.get(values[at].lower())):
         quantity += between + _number(values[at + 1], arguments.lang)
         at += 2
     if at >= len(values) or not values[at]:
         return quantity
-    text = _with_unit(quantity, values[at], arguments)
+    text = _with_unit(quantity, values[at], arguments, before)
     if at + 2 < len(values) and _is_number(values[at + 1]) and values[at + 2] in UNITS:
         text += " " + _with_unit(_number(values[at + 1], arguments.lang), values[at + 2], arguments)
-    return text
+    return text + after
 
 
 def abbreviated(arguments: Arguments) -> str:
@@ -164,21 +210,31 @@ class _Abbreviated:
         return self._arguments[key] or ("on" if key == "abbr" else "")
 
 
-def _with_unit(quantity: str, code: str, arguments: Arguments | _Abbreviated) -> str:
+def _is_unit(code: str) -> bool:
+    return code in UNITS or code.lower() in UNITS or _SCALED.fullmatch(code) is not None
+
+
+_SCALED = re.compile(r"e(3|6|9|12)(.+)")
+_SCALES = {"3": "thousand", "6": "million", "9": "billion", "12": "trillion"}
+
+
+def _with_unit(quantity: str, code: str, arguments: Arguments | _Abbreviated, before: str = "") -> str:
+    scale = ""
+    if code not in UNITS and (scaled := _SCALED.fullmatch(code)):  # "e6km"
+        scale, code = _SCALES[scaled[1]], scaled[2]
     unit = UNITS.get(code) or UNITS.get(code.lower())
     symbol, one, several = unit or (code, code, code)
     adjective = arguments["adj"] in ("on", "mid", "j")
     if arguments["abbr"] in ("on", "in", "yes", "y") or not unit or arguments.lang != "en":
         name = symbol
     else:
-        name = one if adjective or quantity.lstrip("-−") == "1" else several
+        name = one if adjective or (quantity.lstrip("-−") == "1" and not scale) else several
         if arguments["sp"] == "us":
             name = name.replace("metre", "meter").replace("litre", "liter")
-    if name.startswith("/"):
-        return quantity + name
     if adjective and name == one:
-        return f"{quantity}-{name.replace(' ', '-')}"
-    return f"{quantity} {name}"
+        return "-".join(filter(None, (quantity, scale, name.replace(" ", "-"))))
+    quantity = f"{quantity} {scale}".rstrip()
+    return quantity + name if name.startswith("/") else f"{quantity} {before}{name}"
 
 
 def _number(text: str, lang: str) -> str:

@@ -184,6 +184,10 @@ PARTED = [
     ("soft{{shy}}ware, anti<ref>x</ref>body", "software, antibody"),
     ("One.<ref>open\nTwo.<ref>x</ref> Three.", "One. Two. Three."),
     ("One.<ref>x</ref\n\nTwo. 5 > 3.", "One. Two. 5 > 3."),
+    ('A.<ref>{{Cite web|title=First</ref name"n"> waves|url=b}}</ref> B.', "A. B."),
+    ("A.<ref>x</ref name=a> B.<ref>y</ref> C.\n\nD.", "A. B. C. D."),
+    ("A.<ref>x</ref B.\nC.<ref>y</ref> D.", "A. C. D."),
+    ("A<ref>open.", "A open."),
     ("5 <a 6\n\nb > c", "5 <a 6 b > c"),
 ]
 NO_LISTS = [

@@ -81,6 +81,40 @@ ENGLISH_CASES = [
     ("{{#switch: b | a = 1 | b | c = 2 | #default = 3}} {{#switch:z|a=1|last}}", "2 last"),
     ("{{#expr: 2*3+1}} {{#expr: 7/2 round 0}} {{#ifexpr: 1 > 2 | a | b}}", "7 4 b"),
     ("{{lc:ABC}} {{ucfirst:abc}} {{padleft:7|3}} {{#invoke:x|y}}{{DEFAULTSORT:Z}}", "abc Abc 007"),
+    ("{{IPA link|t}}, {{IPAslink|t}}, {{IPAblink|t}}, {{IPA-all|t}}", "t, /t/, [t], [t]"),
+    (
+        "{{date|2010-05-04|mdy}}, {{date|4 May 2010|mdy}}, {{date|May 4, 2010|dmy}}",
+        "May 4, 2010, May 4, 2010, 4 May 2010",
+    ),
+    (
+        "{{date|4 May 2010}}, {{date|2010-05-04|iso}}, {{date|spring 2010|dmy}}",
+        "4 May 2010, 2010-05-04, spring 2010",
+    ),
+    (
+        "a {{convert|10|ft|m|adj=mid|-long}} boat, {{convert|6|ft|m|adj=mid|tall}} man",
+        "a 10-foot-long boat, 6-foot tall man",
+    ),
+    (
+        "{{convert|1.5|e6km}}, {{convert|2|e3acre|adj=on}}, {{convert|3|e9m3|abbr=on}}",
+        "1.5 million kilometres, 2-thousand-acre, 3 billion m³",
+    ),
+    (
+        "{{convert|5|adj=pre|estimated|mi|km}}, {{convert|5|long ton}}, {{convert|1|sq mi}}",
+        "5 estimated miles, 5 long tons, 1 square mile",
+    ),
+    (
+        "{{CO2}}, {{H2O}}, {{1/2}}, 3{{frac|1|2}} ({{1/2}}), {{dagger}}, {{double-dagger}}, {{spellnum|12}}",
+        "CO2, H2O, 1/2, 3 1/2 (1/2), †, ‡, twelve",
+    ),
+    (
+        "{{spellnum|121}}, {{spellnum|-2000000}}, {{numtext|40}}",
+        "one hundred twenty-one, minus two million, forty",
+    ),
+    (
+        "5 {{BCE}}, {{BC|5}}, {{AD|79}}, 9 {{CE}}, {{highlight|so|red}}, {{DMS|12|34|56|N}}",
+        "5 BCE, 5 BC, AD 79, 9 CE, so, 12°34′56″N",
+    ),
+    ("{{vol.|3}}{{snds}}x", "vol. 3 – x"),
     ("a {{=}} b {{!}} c {{(}}d{{)}}", "a = b | c {d}"),
 ]
 OTHER_CASES = [
@@ -123,6 +157,16 @@ OTHER_CASES = [
         "{{link-en|橡树|Oak}} {{tsl|en|Oak||橡}} {{bd|1900年|1月2日|1980年|3月4日}}",
         "橡树 橡 1900年1月2日－1980年3月4日",
     ),
+    ("fr", "{{date|4|mai|1931|en musique}}, {{date|lundi|4|mai|1931}}", "4 mai 1931, lundi 4 mai 1931"),
+    (
+        "ru",
+        "{{OldStyleDate|6|6|1799|26|5}}, {{OldStyleDate|14 мая|1907|1 мая}}",
+        "26 мая (6 июня) 1799, 14 мая (1 мая) 1907",
+    ),
+    ("ru", "{{СС3|26.5.1799}}, {{СС3|25.12.1900}}", "26 мая [6 июня] 1799, 25 декабря 1900 [7 января 1901]"),
+    ("ru", "{{СС3|1.5.1907}}", "1 [14] мая 1907"),
+    ("de", "{{JULGREGDATUM|22|4|1870|Link=true}}", "10. April jul. / 22. April 1870 greg."),
+    ("ja", "{{by|2005}}と{{by|2005年}}", "2005年と2005年"),
     ("pl", "{{fakt|tak|data=2020}} {{lang|en|oak}}", "tak oak"),
 ]
 
