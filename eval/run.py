@@ -29,7 +29,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import WORK, RunDir, finish_run, read_manifest, report_url, run_input
 
-LOGIC_VERSION = 1
+LOGIC_VERSION = 2
 ROWS_PER_PART = 4096
 
 DESCRIPTION = """Score predictions, retrieved passages, or both, against a test set; joined by id.

@@ -137,6 +137,9 @@ class Collector:
         equal ones are kept once per spelling, in order.
         """
         name = self._name(line, question_id)
+        if not name.strip():
+            self.reject(line, "empty question id")
+            return
         if not isinstance(question, str):
             raise self.source.error(line, f"question {question!r}: expected text")
         if not isinstance(answers, list | tuple) or not all(isinstance(a, str) for a in answers):

@@ -101,3 +101,30 @@ def test_a_file_that_changed_is_read_again_in_the_same_process(tmp_path):
         ours = lines(tmp_path / "p.jsonl", [{"id": "nq-1", "prediction": answer}])
         summary, _ = score(tmp_path, gold, "nq", ours, "--overwrite")
         assert summary.value["exact_match"] == right
+
+
+def test_rows_without_an_answer_or_an_id_are_shown(tmp_path, capsys):
+    gold = lines(
+        tmp_path / "q.jsonl", [{"id": i, "question": f"{i}?", "answer": ["a"]} for i in ("", 1, 2, 3)]
+    )
+    rows = [{"id": 1, "answer": "a"}, {"id": 2, "answer": None}, {"id": "", "answer": "a"}]
+    summary, found = score(tmp_path, gold, "nq", lines(tmp_path / "p.jsonl", rows))
+    assert (summary.value["exact_match"], summary.n_missing["exact_match"]) == (1 / 3, 2)
+    counts = {key: found["predictions"][key] for key in ("ok", "failed", "missing", "without_id")}
+    assert counts == {"ok": 1, "failed": 1, "missing": 1, "without_id": 1}
+    assert read_manifest(str(tmp_path / "out"))["rejected_questions"] == {"empty question id": 1}
+    shown = capsys.readouterr().out
+    assert (
+        "1 failed, 1 missing, 1 without_id" in shown
+        and "questions left out: {'empty question id': 1}" in shown
+    )
+
+
+def test_a_file_that_is_not_there(tmp_path, capsys):
+    from rag_core.errors import run_command
+
+    gold = lines(tmp_path / "q.jsonl", [{"question": "who?", "answer": ["a"]}])
+    argv = ["--questions", str(gold), "--task", "nq", "--output", str(tmp_path / "out")]
+    assert run_command(eval_run.run, [*argv, "--predictions", str(tmp_path / "p.json")]) == 2
+    assert "p.json: No such file or directory" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

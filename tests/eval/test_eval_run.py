@@ -372,7 +372,7 @@ def test_numbers_that_cannot_be_name_their_question(tmp_path, write_retrieved):
     assert value(summary, "mean_log_prob", column="n_missing") == 1
     assert table.mean_log_prob.tolist()[:2] == [-1.0, -math.inf]
     for bad, message in (
-        ("x", "record 2: log_prob 'x': expected a number"),
+        ("x", "record 2: log_prob: 'x': expected a number"),
         (math.inf, "question 'q1': mean_log_prob: inf: not a log-prob"),
     ):
         rows[1]["log_prob"] = bad

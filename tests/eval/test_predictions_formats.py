@@ -2,13 +2,14 @@
 
 import gzip
 import json
+import math
 
 import pandas as pd
 import pytest
 
 from eval import _predictions
 from eval._join import join_by_id, question_key
-from eval._predictions import read_predictions
+from eval._predictions import read_predictions, read_retrieved
 from rag_core.errors import DataError
 from rag_core.schemas import Question
 
@@ -150,3 +151,112 @@ def test_a_quote_that_is_never_closed_swallows_nothing(tmp_path):
         {"question_id": "1", "prediction": '"bob'},
         {"question_id": "3", "prediction": "1967"},
     ]
+
+
+def joined_texts(path, rows, questions):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    joined = join_by_id("p", read_predictions(str(path)), questions, ("prediction",))
+    ids = [q.question_id for q in questions]
+    return joined.take(ids, ["prediction"])["prediction"], joined
+
+
+def test_the_very_words_of_a_question_go_before_its_letters(tmp_path):
+    """Questions 1 and 2 have the same letters: each takes the row in its own words, whatever the order."""
+    rows = [{"question": "who me", "answer": "b"}, {"question": "Who, me?", "answer": "a"}]
+    for given in (rows, rows[::-1]):
+        found, joined = joined_texts(tmp_path / "p", given, QUESTIONS)
+        assert found == ["a", "b", None]
+        assert (joined.counts["duplicate"], joined.counts["contradicted"]) == (0, 0)
+    rows = [{"question": "WHO ME", "answer": "b"}, {"question": "Who, me?", "answer": "a"}]
+    found, joined = joined_texts(tmp_path / "p", rows, QUESTIONS)
+    assert found == ["a", "b", None] and joined.counts["duplicate"] == 0, (
+        "other words are for the other question"
+    )
+    found, joined = joined_texts(tmp_path / "p", [*rows, {"question": "who me", "answer": "b"}], QUESTIONS)
+    assert joined.counts["duplicate"] == 2 and joined.contradicted == {"1"}
+
+
+def test_what_letters_are(tmp_path):
+    words = ("\u0915\u093e?", "\u0915\u093f?", "caf\u00e9", "\u2026?", "!!!")
+    odd = [Question(str(i), text, ("x",)) for i, text in enumerate(words, 1)]
+    rows = [{"question": f"{q} \u200b", "answer": a} for q, a in
+            (("\u0915\u093e", "ka"), ("\u0915\u093f", "ki"), ("CAFE\u0301!", "c"))]  # fmt: skip
+    found, joined = joined_texts(tmp_path / "p", [*rows, {"question": "!!!", "answer": "d"}], odd)
+    assert found == ["ka", "ki", "c", None, "d"], "without letters only the very words join"
+    _, joined = joined_texts(tmp_path / "p", [{"question": "??", "answer": "e"}], odd)
+    assert joined.counts["unknown"] == 1
+
+
+def test_rows_without_an_answer_or_an_id_are_counted_and_the_others_scored(tmp_path):
+    nothing = [None, math.nan, [], [None]]
+    rows = [{"id": str(i), "answer": value} for i, value in enumerate(nothing, 1)]
+    rows += [{"id": "5", "output": value} for value in (None, [], [None], [{}], [{"answer": None}])]
+    rows += [{"id": value, "answer": "x"} for value in ("", " ", None, math.nan)] + [
+        {"id": "9", "answer": "z"}
+    ]
+    questions = [Question(str(i), "q", ("z",)) for i in range(1, 10)]
+    found, joined = joined_texts(tmp_path / "p", rows, questions)
+    assert found == [None] * 8 + ["z"]
+    expected = {"ok": 1, "failed": 5, "without_id": 4, "missing": 3, "duplicate": 4, "unknown": 0}
+    assert {key: joined.counts[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"id": True}, "id 'True': expected text"),
+        ({"id": [1]}, "id '.1.': expected text"),
+        ({"id": 1.5}, "id '1.5': expected text"),
+        ({"status": "fine"}, "status 'fine': expected one of ok, failed, no_passages"),
+        ({"status": 7}, "status 7: expected one of"),
+        ({"passage_ids": "abc"}, "'abc': expected a list"),
+        ({"passage_ids": [None]}, "passage id 'None': expected text"),
+        ({"doc_prior": ["a"]}, "'a': expected a number"),
+        ({"doc_posterior": 3}, "3: expected a list"),
+        ({"log_prob": "x"}, "log_prob: 'x': expected a number"),
+        ({"predicted_evidence": 3}, "3: expected a list"),
+        ({"output": [{"answer": "a", "provenance": [{}]}]}, "provenance {}: expected an object with 'wiki"),
+        ({"output": [{"answer": "a", "provenance": 3}]}, "3: expected a list"),
+        ({"output": ["a"]}, "output 'a': expected an object with 'answer'"),
+    ],
+)  # fmt: skip
+def test_fields_of_another_type_are_refused_by_record(tmp_path, row, message):
+    rows = [{"id": "1", "answer": "a"}, {"id": "2", "answer": "b", **row}]
+    with pytest.raises(DataError, match=f"p, record 2: {message}"):
+        found(tmp_path / "p", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_files_that_are_no_predictions(tmp_path):
+    for text, message in (
+        ("null", "'null': expected a header"),
+        ("3", "'3': expected a header"),
+        ("some words\nmore words\n", "expected a header with an id or a question"),
+        ("id,prediction,prediction\n1,a,b\n", "each name once"),
+        ('{"id": 1, "prediction": "a"}\n' + "[" * 100_000, "line 2: not valid JSON"),
+    ):
+        with pytest.raises(DataError, match=message):
+            found(tmp_path / "p", text)
+    for text in ("[]", "{}", "id,prediction\n"):
+        assert found(tmp_path / "p", text) == {}
+    (tmp_path / "p.gz").write_bytes(gzip.compress(b'{"1": "a"}' * 100)[:-9])
+    with pytest.raises(DataError, match="damaged gzip file"):
+        read_predictions(str(tmp_path / "p.gz"))
+    with pytest.raises(FileNotFoundError) as error:
+        read_predictions(str(tmp_path / "nowhere.json"))
+    assert error.value.strerror == "No such file or directory"
+
+
+def test_a_retrieved_file_of_other_columns(tmp_path):
+    whole = {"question_id": [1.0, 2.0], "passage_ids": [["a", "b"], ["c"]], "doc_scores": [[1.0, 0.5], [2.0]]}
+    pd.DataFrame(whole).to_parquet(tmp_path / "r")
+    assert read_retrieved(str(tmp_path / "r"))["question_id"].to_pylist() == ["1", "2"]
+    for column, values, message in (
+        ("doc_scores", [[1.0], [2.0]], "r, row 1: passage_ids and doc_scores are not lists of one length"),
+        ("doc_scores", [[1.0, 0.5], None], "not the columns of a retrieved run"),
+        ("doc_scores", [["x", "y"], ["z"]], "not the columns of a retrieved run"),
+        ("passage_ids", ["a", "b"], "not the columns of a retrieved run"),
+        ("question_id", [1.5, 2.0], "not the columns of a retrieved run"),
+    ):
+        pd.DataFrame({**whole, column: values}).to_parquet(tmp_path / "r")
+        with pytest.raises(DataError, match=message):
+            read_retrieved(str(tmp_path / "r"))
