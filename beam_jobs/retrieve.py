@@ -32,6 +32,7 @@ QUESTIONS_PER_PART = 1024
 DESCRIPTION = """Find passages for questions.
 
 --embeddings DIR: exact search over all vectors, with the log-partition of the prior over the corpus.
+--fuse DIR: fuse it with another run (BM25's, say) by reciprocal ranks; the logits stay the encoder's.
 --index DIR: a FAISS or BM25 index made by beam_jobs.index (BM25 takes no --question-encoder)."""
 
 
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--index", metavar="DIR", help="run directory of beam_jobs.index")
     p.add_argument("--embeddings", metavar="DIR", help="run directory of beam_jobs.embed: exact search")
+    p.add_argument("--fuse", metavar="DIR", help="another retrieved run, fused with this exact search")
     p.add_argument("--top-k", type=int, default=100, help="passages a question")
     return p
 
@@ -53,6 +55,8 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         raise UsageError(f"--top-k {args.top_k}: must be at least 1")
     if bool(args.index) == bool(args.embeddings):
         raise UsageError("give either --index or --embeddings")
+    if args.fuse and not args.embeddings:
+        raise UsageError("--fuse needs --embeddings: what only the other run found is scored by its vectors")
     return _exact_plan(args) if args.embeddings else _index_plan(args)
 
 
@@ -76,8 +80,12 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
         top_k=args.top_k,
         score_scale=encoder.score_scale,
         question_parts=tuple(question_parts(args.questions, args.task, QUESTIONS_PER_PART)),
+        fuse=args.fuse,
     )
     inputs = {"embeddings": run_input(manifest)}
+    if args.fuse:
+        inputs["fuse"] = run_input(stage_manifest(args.fuse, "retrieve"))
+        extra["kind"] = "fused"
     return _plan(args, inputs, {"question_encoder": encoder.fingerprint}, search, extra)
 
 

@@ -5,6 +5,9 @@
 
 Only ids, scores and log-partitions cross from shards to questions. A shard is a part of the
 embeddings, so the cut, and with it every bit of the result, is independent of the workers.
+
+With `fuse`, another run's passages are scored too, by the shards that hold their vectors; reciprocal
+rank fusion then selects and orders, and every logit is still the dense encoder's.
 """
 
 from __future__ import annotations
@@ -22,16 +25,16 @@ import pyarrow as pa
 from beam_jobs.handlers import once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.questions import questions_of
-from beam_jobs.transforms.retrieve_passages import retrieved_batch, to_logits
+from beam_jobs.transforms.retrieve_passages import retrieved_batch, retrieved_by_question, to_logits
 from rag_core import files
 from rag_core.errors import DataError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import WORK
-from rag_core.schemas import RETRIEVED
+from rag_core.schemas import RETRIEVED, Question
 from rag_core.stages import part_urls, read_part, vectors_of
 
-# One shard's answer for one question part: shard number → per question (scores, ids), and logsumexps.
-Hits = tuple[list[list[float]], list[list[str]]]
+# Per question of a part: scores and ids, best first; and scores by id of the other run's passages.
+Hits = tuple[list[list[float]], list[list[str]], list[dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class ExactSearch:
     top_k: int
     score_scale: float
     question_parts: tuple[Part, ...] = field(repr=False)
+    fuse: str | None = None
     output: str = ""
     fingerprint: str = ""
     """Both known once the output is claimed."""
@@ -74,7 +78,35 @@ class ExactSearch:
         urls = tuple(self._queries_url(part.index) for part in self.question_parts)
         for part, queries_QD in zip(self.question_parts, _queries(urls)):
             scores, found, log_z_Q = index.search(queries_QD, self.top_k, True, self.score_scale)
-            yield part.index, (shard.index, (scores, found), log_z_Q)
+            given = self._scores_of_others(part, queries_QD, ids, vectors_ND)
+            yield part.index, (shard.index, (scores, found, given), log_z_Q)
+
+    def others(self, source: dict[str, Any]) -> list[list[str]]:
+        """What the run to fuse with found for each question of a part; nothing without one."""
+        questions = questions_of(self.questions, self.task, source)
+        if self.fuse is None:
+            return [[] for _ in questions]
+        found = retrieved_by_question(self.fuse)
+        missing = [q.question_id for q in questions if q.question_id not in found]
+        if missing:
+            raise DataError(f"{self.fuse}: no row for question {missing[0]!r} ({len(missing)} missing)")
+        return [found[q.question_id][0] for q in questions]
+
+    def _scores_of_others(
+        self, part: Part, queries_QD: np.ndarray, ids: list[str], vectors_ND: np.ndarray
+    ) -> list[dict[str, float]]:
+        """Exact inner products of the other run's passages that lie in this shard, by question."""
+        import torch
+
+        from rag_core.retrieval.rescore import exact_scores
+
+        row_of = {passage_id: row for row, passage_id in enumerate(ids)} if self.fuse else {}
+        mine = [[i for i in wanted if i in row_of] for wanted in self.others(part.source)]
+        query_P = np.repeat(np.arange(len(mine)), [len(m) for m in mine])
+        row_P = np.array([row_of[i] for m in mine for i in m], np.int64)
+        queries = torch.from_numpy(queries_QD.astype(np.float64))
+        scores = iter(exact_scores(queries, vectors_ND, query_P, row_P).tolist())
+        return [{i: next(scores) for i in m} for m in mine]
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,10 +120,30 @@ class ExactSearch:
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         log.written += len(questions)
-        scores = to_logits(source["scores"], self.score_scale)
-        yield retrieved_batch(
-            [q.question_id for q in questions], source["ids"], scores, source["log_partition"]
-        )
+        scores, ids = source["scores"], source["ids"]
+        if self.fuse is not None:
+            scores, ids = self._fused(questions, source)
+        logits = to_logits(scores, self.score_scale)
+        yield retrieved_batch([q.question_id for q in questions], ids, logits, source["log_partition"])
+
+    def _fused(
+        self, questions: list[Question], source: dict[str, Any]
+    ) -> tuple[list[list[float]], list[list[str]]]:
+        from rag_core.retrieval import reciprocal_rank_fusion
+
+        scores, chosen = [], []
+        for n, (question, others) in enumerate(zip(questions, self.others(source))):
+            known = {**dict(zip(source["ids"][n], source["scores"][n])), **source["given"][n]}
+            strangers = [i for i in others if i not in known]
+            if strangers:
+                raise DataError(
+                    f"{self.fuse}: passage {strangers[0]!r} of question {question.question_id!r} "
+                    f"is not in {self.embeddings}"
+                )
+            _, best = reciprocal_rank_fusion([source["ids"][n], others], self.top_k)
+            chosen.append(best)
+            scores.append([known[i] for i in best])
+        return scores, chosen
 
 
 @once_per_process
@@ -135,7 +187,8 @@ class TopKFn(beam.CombineFn):
                 merge_topk([(a, b), (c, d)], self._k)
                 for a, b, c, d in zip(merged[0], merged[1], hits[0], hits[1])
             ]
-            merged = ([scores for scores, _ in pairs], [ids for _, ids in pairs])
+            given = [{**a, **b} for a, b in zip(merged[2], hits[2])]
+            merged = ([scores for scores, _ in pairs], [ids for _, ids in pairs], given)
         return merged, log_z
 
     def extract_output(self, accumulator) -> tuple[Hits, list[float]]:
@@ -178,8 +231,9 @@ class _WriteFn(beam.DoFn):
 
     def process(self, element):
         register_file_systems()
-        index, ((scores, ids), log_partition) = element
-        source = {**self._parts[index].source, "scores": scores, "ids": ids, "log_partition": log_partition}
+        index, ((scores, ids, given), log_partition) = element
+        merged = {"scores": scores, "ids": ids, "given": given, "log_partition": log_partition}
+        source = {**self._parts[index].source, **merged}
         yield write_part(self._search.output, Part(index, source), self._search, self._search.fingerprint)
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from beam_jobs.handlers import once_per_process, shared_model, shared_passages
 from beam_jobs.transforms.questions import questions_of
+from beam_jobs.transforms.retrieve_passages import retrieved_by_question
 from rag_core.errors import DataError
 from rag_core.given_contexts import given_contexts
 from rag_core.parts import PartLog
 from rag_core.schemas import PREDICTIONS, Passage, Question
-from rag_core.stages import iter_batches
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,6 @@ class GenerateWorker:
 
 
 _given_contexts = once_per_process(given_contexts)
-
-
-@once_per_process
-def retrieved_by_question(directory: str) -> dict[str, tuple[list[str], list[float]]]:
-    """A retrieved run as a dict: question id → passage ids and logits, best first."""
-    found: dict[str, tuple[list[str], list[float]]] = {}
-    for batch in iter_batches(directory, ["question_id", "passage_ids", "doc_scores"]):
-        for row in batch.to_pylist():
-            if row["question_id"] in found:
-                raise DataError(f"{directory}: question {row['question_id']!r} stands there twice")
-            found[row["question_id"]] = (row["passage_ids"], row["doc_scores"])
-    return found
 
 
 def answer_each(

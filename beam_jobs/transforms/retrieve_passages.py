@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from beam_jobs.handlers import once_per_process, shared_encoder, shared_index
 from beam_jobs.transforms.questions import questions_of
-from rag_core.errors import UsageError
+from rag_core.errors import DataError, UsageError
 from rag_core.parts import PartLog
 from rag_core.schemas import RETRIEVED
+from rag_core.stages import iter_batches
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,18 @@ def retrieved_batch(
         pa.array(log_partition if log_partition is not None else [None] * len(question_ids), pa.float32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RETRIEVED)
+
+
+@once_per_process
+def retrieved_by_question(directory: str) -> dict[str, tuple[list[str], list[float]]]:
+    """A retrieved run as a dict: question id → passage ids and logits, best first."""
+    found: dict[str, tuple[list[str], list[float]]] = {}
+    for batch in iter_batches(directory, ["question_id", "passage_ids", "doc_scores"]):
+        for row in batch.to_pylist():
+            if row["question_id"] in found:
+                raise DataError(f"{directory}: question {row['question_id']!r} stands there twice")
+            found[row["question_id"]] = (row["passage_ids"], row["doc_scores"])
+    return found
 
 
 @once_per_process

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 import pytest
 
-from beam_jobs import embed, index, retrieve
+from beam_jobs import embed, index, retrieve, split
 from beam_jobs.transforms.exact_search import TopKFn, log_sum_exp
 from rag_core import read_embeddings
 from rag_core.datasets import load_questions
@@ -14,6 +14,7 @@ from rag_core.encoders import load_encoder
 from rag_core.errors import DataError, UsageError
 from rag_core.run_dir import read_manifest
 from rag_core.stages import read_table
+from tests.beam_jobs.conftest import write_corpus
 
 
 def reference(embeddings_dir, questions_file, encoder, k):
@@ -46,6 +47,52 @@ def test_exact_search_is_the_reference(embeddings_dir, questions_file, tiny_enco
         or manifest["encoder_fit"] == "verified"
     )
     assert manifest["scores"] == {"kind": "dense_logits", "score_scale": 1.0}
+
+
+def test_fusion_selects_by_rank_and_keeps_the_encoders_logits(
+    embeddings_dir, passages_dir, questions_file, tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(retrieve, "QUESTIONS_PER_PART", 7)
+    words, bm25, out = (str(tmp_path / name) for name in ("words", "bm25", "fused"))
+    asked = ["--questions", questions_file, "--task", "custom", "--top-k", "10"]
+    index.run(["--passages", passages_dir, "--kind", "bm25", "--output", words])
+    retrieve.run([*asked, "--index", words, "--output", bm25])
+    dense = ["--question-encoder", tiny_encoder, "--embeddings", embeddings_dir]
+    assert retrieve.run([*asked, *dense, "--fuse", bm25, "--output", out]) == 0
+    encoder = load_encoder(tiny_encoder)
+    by_id = dict(zip(*read_embeddings(embeddings_dir)))
+    questions = load_questions(questions_file, "custom").questions
+    queries_QD = encoder.encode_questions([q.question for q in questions]).astype(np.float64)
+    dense_ids, _, log_z = reference(embeddings_dir, questions_file, encoder, 10)
+    rows, others = read_table(out).to_pylist(), read_table(bm25).to_pylist()
+    for n, (row, other) in enumerate(zip(rows, others, strict=True)):
+        gain: dict[str, float] = {}
+        for ranking in (dense_ids[n], other["passage_ids"]):
+            for rank, passage_id in enumerate(ranking, 1):
+                gain[passage_id] = gain.get(passage_id, 0.0) + 1 / (60 + rank)
+        wanted = sorted(gain, key=lambda i: (-gain[i], i))[:10]
+        assert row["passage_ids"] == wanted
+        logits = [encoder.score_scale * float(queries_QD[n] @ by_id[i].astype(np.float64)) for i in wanted]
+        np.testing.assert_allclose(row["doc_scores"], logits, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose([r["log_partition"] for r in rows], log_z, rtol=1e-5)
+    assert any(set(r["passage_ids"]) - set(d) for r, d in zip(rows, dense_ids))
+    assert read_manifest(out)["kind"] == "fused"
+
+
+def test_fusion_of_runs_that_do_not_belong_together(
+    embeddings_dir, passages_dir, questions_file, tiny_encoder, tmp_path
+):
+    asked = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    with pytest.raises(UsageError, match="--fuse needs --embeddings"):
+        retrieve.run([*asked, "--index", "i", "--fuse", "f", "--output", str(tmp_path / "a")])
+    foreign = write_corpus(tmp_path / "other", files=1, rows=5, seed=9)
+    (tmp_path / "foreign.tsv").write_text((foreign / "corpus-00.tsv").read_text().replace("0-", "x-"))
+    source, words, run = str(tmp_path / "foreign.tsv"), str(tmp_path / "words"), str(tmp_path / "run")
+    split.run(["--input", source, "--input-format", "tsv", "--output", str(tmp_path / "p")])
+    index.run(["--passages", str(tmp_path / "p"), "--kind", "bm25", "--output", words])
+    retrieve.run(["--questions", questions_file, "--task", "custom", "--index", words, "--output", run])
+    with pytest.raises(DataError, match=r"passage 'x-\d' of question 'q\d+' is not in"):
+        retrieve.run([*asked, "--embeddings", embeddings_dir, "--fuse", run, "--output", str(tmp_path / "b")])
 
 
 def test_k_beyond_the_corpus_gives_what_there_is(embeddings_dir, questions_file, tiny_encoder, tmp_path):
@@ -137,17 +184,17 @@ def test_no_questions_is_bad_data(embeddings_dir, tiny_encoder, tmp_path):
 def test_merging_does_not_depend_on_the_order_of_shards():
     fn = TopKFn(3)
     shards = [
-        (0, ([[5.0, 1.0]], [["b", "x"]]), np.array([0.5])),
-        (1, ([[5.0, 2.0]], [["a", "y"]]), np.array([1.5])),
-        (2, ([[3.0]], [["c"]]), np.array([-700.0])),
+        (0, ([[5.0, 1.0]], [["b", "x"]], [{}]), np.array([0.5])),
+        (1, ([[5.0, 2.0]], [["a", "y"]], [{"q": 0.5}]), np.array([1.5])),
+        (2, ([[3.0]], [["c"]], [{}]), np.array([-700.0])),
     ]
     results = []
     for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
         accumulators = [fn.add_input(fn.create_accumulator(), shards[i]) for i in order]
         results.append(fn.extract_output(fn.merge_accumulators(accumulators)))
     assert results[0] == results[1] == results[2]
-    (scores, ids), log_z = results[0]
-    assert ids == [["a", "b", "c"]] and scores == [[5.0, 5.0, 3.0]]
+    (scores, ids, given), log_z = results[0]
+    assert ids == [["a", "b", "c"]] and scores == [[5.0, 5.0, 3.0]] and given == [{"q": 0.5}]
     np.testing.assert_allclose(log_z, np.log(np.exp(0.5) + np.exp(1.5)))
     with pytest.raises(DataError, match="shard 1 answered twice"):
         fn.merge_accumulators([fn.add_input(fn.create_accumulator(), shards[1])] * 2)
