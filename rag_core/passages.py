@@ -19,8 +19,9 @@ Mode = Literal["disjoint", "dpr"]
 def split_words(title: str, text: str, words: int = 100, mode: Mode = "disjoint") -> list[str]:
     """The passages of one article, in order, each `words` words joined by single spaces.
 
-    The title is part of the passages in `dpr` only. A text without words has no passage in either
-    mode. In `dpr`, an article of fewer than `words` words is repeated until the passage is full.
+    The title is part of the passages in `dpr` only, where its words count as the text's first: a title
+    alone makes a passage there. In `dpr`, an article of fewer than `words` words is repeated until the
+    passage is full. What has no words has no passage.
 
     Raises `ValueError` for `words` < 1 or another mode.
     """
@@ -29,10 +30,7 @@ def split_words(title: str, text: str, words: int = 100, mode: Mode = "disjoint"
     if mode not in ("disjoint", "dpr"):
         raise ValueError(f'mode must be "disjoint" or "dpr", got {mode!r}')
     tokens = text.split()
-    if not tokens:
-        return []
-    if mode == "dpr":
-        tokens = title.split() + tokens
+    if mode == "dpr" and (tokens := title.split() + tokens):
         tokens += _fill(tokens, -len(tokens) % words)
     return [" ".join(tokens[i : i + words]) for i in range(0, len(tokens), words)]
 

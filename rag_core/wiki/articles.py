@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 
 from rag_core.wiki.clean import clean_wikitext
+from rag_core.wiki.counting import add_one
 from rag_core.wiki.dump import OnBadPage, Source, read_dump, report_bad_page
 from rag_core.wiki.namespaces import LinkPrefixes
 from rag_core.wiki.page_kinds import is_disambiguation, is_list
@@ -21,8 +21,8 @@ def read_articles(
     keep_lists: bool = False,
     lang: str = "en",
     min_words: int = 0,
-    counts: Counter[str] | None = None,
-    lost_templates: Counter[str] | None = None,
+    counts: MutableMapping[str, int] | None = None,
+    lost_templates: MutableMapping[str, int] | None = None,
     on_bad_page: OnBadPage | None = None,
     byte_range: tuple[int, int] | None = None,
     expected_ids: Sequence[str] | None = None,
@@ -33,22 +33,22 @@ def read_articles(
     any text is never an article.
 
     `counts` receives "read" and, for each page, exactly one of "written", "bad" or the reason why it
-    was skipped: "namespace", "redirect", "disambiguation", "list", "empty", "short". A page that
-    cannot be used or whose cleaning fails goes to `on_bad_page(page, reason)`; without one it is a
-    `DumpError`. `byte_range` and `expected_ids`: as in `read_pages`.
+    was skipped: "namespace", "redirect", "not_wikitext" (its content model), "disambiguation", "list",
+    "empty", "short". A page that cannot be used or whose cleaning fails goes to `on_bad_page(page,
+    reason)`; without one it is a `DumpError`. `byte_range` and `expected_ids`: as in `read_pages`.
     """
-    counts = Counter() if counts is None else counts
+    counts = {} if counts is None else counts
     prefixes = LinkPrefixes(lang)
     for item in read_dump(path_or_file, byte_range=byte_range, expected_ids=expected_ids):
         if isinstance(item, SiteInfo):
             prefixes = LinkPrefixes(lang, item.lang or "", namespaces=item.namespaces)
             continue
-        counts["read"] += 1
+        add_one(counts, "read")
         text = ""
         if isinstance(item, Page):
             reason = _skip_reason(item, namespaces, keep_redirects, keep_disambiguation, keep_lists, lang)
             if reason is not None:
-                counts[reason] += 1
+                add_one(counts, reason)
                 continue
             try:
                 text = clean_wikitext(
@@ -63,14 +63,14 @@ def read_articles(
             except Exception as error:  # one page must not end a run over millions; it is reported
                 item = BadPage(item, f"cleaning failed: {type(error).__name__}: {error}", 0)
         if isinstance(item, BadPage):
-            counts["bad"] += 1
+            add_one(counts, "bad")
             report_bad_page(item, path_or_file, on_bad_page)
         elif not text:
-            counts["empty"] += 1
+            add_one(counts, "empty")
         elif min_words and len(text.split()) < min_words:
-            counts["short"] += 1
+            add_one(counts, "short")
         else:
-            counts["written"] += 1
+            add_one(counts, "written")
             yield Article(item.page_id, item.title, text)
 
 
@@ -82,6 +82,8 @@ def _skip_reason(
         return "namespace"
     if page.redirect is not None and not redirects:
         return "redirect"
+    if page.model != "wikitext":
+        return "not_wikitext"
     if not page.wikitext.strip():
         return "empty"
     if not lists and is_list(page.title, lang):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import NamedTuple
 
-from rag_core.wiki.marks import BREAK, DROPPED, SHIELD
+from rag_core.wiki.counting import add_one
+from rag_core.wiki.marks import BREAK, DROPPED, SHIELD, without_marks
 from rag_core.wiki.templates import Arguments, drop, find_function, find_template
 
 # Rendered text is copied once per level that encloses it: a bound on levels keeps the cost linear.
@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 def expand_calls(
-    text: str, lang: str, lost: Counter[str] | None = None, variables: Mapping[str, str] = {}
+    text: str, lang: str, lost: MutableMapping[str, int] | None = None, variables: Mapping[str, str] = {}
 ) -> str:
     """Wikitext without templates and tables, with a mark where one showed nothing.
 
@@ -50,7 +50,9 @@ _GLUED_TABLE = re.compile(r"\}(?=\{\|)")
 class _Expander:
     """Expands one page; `spans` are sorted by start and properly nested."""
 
-    def __init__(self, text: str, lang: str, lost: Counter[str] | None, variables: Mapping[str, str]):
+    def __init__(
+        self, text: str, lang: str, lost: MutableMapping[str, int] | None, variables: Mapping[str, str]
+    ):
         self._spans = match_brackets(text)
         self._starts = [span.start for span in self._spans]
         self._text = _rows_alike(text, self._spans)
@@ -111,7 +113,7 @@ class _Expander:
                     return SHIELD + shown  # "{{nowrap|#1}} hit": no list
                 return shown
         if self._lost is not None:
-            self._lost[" ".join(name.replace("_", " ").split())] += 1
+            add_one(self._lost, " ".join(without_marks(name).replace("_", " ").split()))
         return BREAK
 
     def _parameter_default(self, span: Span) -> str:

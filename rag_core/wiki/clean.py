@@ -15,7 +15,7 @@ Where a pass drops something it leaves a mark (`marks`); the last one mends ther
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import MutableMapping
 
 from rag_core.wiki.calls import expand_calls
 from rag_core.wiki.entities import decode_entities
@@ -37,7 +37,7 @@ def clean_wikitext(
     title: str = "",
     namespace: int = 0,
     prefixes: LinkPrefixes | None = None,
-    lost: Counter[str] | None = None,
+    lost: MutableMapping[str, int] | None = None,
 ) -> str:
     """The running text of a page, one line per paragraph.
 

@@ -16,7 +16,10 @@ Item = SiteInfo | Page | BadPage
 
 _ROOT, _IN_ROOT, _IN_PAGE, _IN_REVISION = 1, 2, 3, 4
 # Elements whose text is kept, by depth: the fields of a page, and the names inside <siteinfo>.
-_TEXT_AT = {(_IN_PAGE, "title"), (_IN_PAGE, "ns"), (_IN_PAGE, "id"), (_IN_REVISION, "text"), (4, "namespace")}
+_TEXT_AT = {
+    (_IN_PAGE, "title"), (_IN_PAGE, "ns"), (_IN_PAGE, "id"), (_IN_REVISION, "text"), (_IN_REVISION, "model"),
+    (4, "namespace"),
+}  # fmt: skip
 _FRAGMENT_ROOT = b"<mediawiki>"
 
 
@@ -115,7 +118,7 @@ class ExportParser:
             if tag == "redirect":
                 self._redirect = attributes.get("title", "")
             elif tag == "revision":
-                self._wikitext = ""
+                self._wikitext = self._model = ""
         elif depth == _ROOT:
             if tag != "mediawiki":
                 raise DumpError(self._name, 0, f"not a MediaWiki dump: its root element is <{tag}>")
@@ -129,6 +132,8 @@ class ExportParser:
             self._text = self._expat.CharacterDataHandler = None
             if tag == "text":
                 self._wikitext = text
+            elif tag == "model":
+                self._model = text.strip()
             elif tag == "title":
                 self._title = text
             elif tag == "id":
@@ -146,13 +151,15 @@ class ExportParser:
             self.complete = True
 
     def _begin_page(self) -> None:
-        self._page_id = self._title = self._namespace = self._wikitext = ""
+        self._page_id = self._title = self._namespace = self._wikitext = self._model = ""
         self._redirect = None
 
     def _finished_page(self) -> Page | BadPage:
         fault = self._fault()
         namespace = 0 if fault else int(self._namespace)
-        page = Page(self._page_id, namespace, self._title, self._redirect, self._wikitext)
+        page = Page(
+            self._page_id, namespace, self._title, self._redirect, self._wikitext, self._model or "wikitext"
+        )
         if fault is None:
             return page
         return BadPage(page, fault, self._expat.CurrentByteIndex - self._offset_shift)

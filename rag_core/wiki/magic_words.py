@@ -8,10 +8,18 @@ from __future__ import annotations
 
 # The first nine are read in any case.
 _ENGLISH = """
-NOTOC FORCETOC TOC NOEDITSECTION NOGALLERY NOCONTENTCONVERT NOCC NOTITLECONVERT NOTC INDEX NOINDEX HIDDENCAT
-NEWSECTIONLINK NONEWSECTIONLINK STATICREDIRECT EXPECTUNUSEDCATEGORY EXPECTUNUSEDTEMPLATE DISAMBIG NOGLOBAL
-ARCHIVEDTALK NOTALK EXPECTED_UNCONNECTED_PAGE EXPECTWITHOUTSCANS
+NOTOC FORCETOC TOC NOEDITSECTION NOGALLERY NOCONTENTCONVERT NOCC NOTITLECONVERT NOTC INDEX NOINDEX
+HIDDENCAT NEWSECTIONLINK NONEWSECTIONLINK STATICREDIRECT EXPECTUNUSEDCATEGORY EXPECTUNUSEDTEMPLATE
+NOGLOBAL ARCHIVEDTALK NOTALK EXPECTED_UNCONNECTED_PAGE EXPECTWITHOUTSCANS
 """
+# Marks of a disambiguation page, which every wiki takes in several languages.
+DISAMBIGUATION_SWITCHES = frozenset(
+    """
+    DISAMBIG BEGRIFFSKLÄRUNG BEGRIFFSKLAERUNG HOMONYMIE DESAMBIG DESAMBIGUACIÓN DESAMBIGUACION DISAMBIGUA
+    DESAMBIGUAÇÃO DOORVERWIJSPAGINA UJEDNOZNACZNIENIE ACLARACIÓN НЕОДНОЗНАЧНОСТЬ НЕОДНОЗНАЧНІСТЬ ROZCESTNÍK
+    ANLAMAYRIMI 曖昧さ回避 消歧义 消歧義 동음이의
+    """.split()
+)
 _LOCAL = """
 ar: توقع_تصنيف_غير_مستخدم لصق_فهرس تصنيف_مخفي فهرسة وصلة_قسم_جديد لاتحويل_محتوى لاتم لاتحريرقسم لامعرض
   لافهرسة لا_وصلة_قسم_جديد لاتحويل_عنوان لاتع لافهرس تحويلة_إستاتيكية تحويلة_ساكنة فهرس
@@ -169,7 +177,7 @@ def _read_local() -> dict[str, frozenset[str]]:
     return {lang: frozenset(its) for lang, its in words.items()}
 
 
-_ENGLISH_WORDS = frozenset(_ENGLISH.split())
+_ENGLISH_WORDS = frozenset(_ENGLISH.split()) | DISAMBIGUATION_SWITCHES
 _ANY_CASE = frozenset(word.lower() for word in _ENGLISH.split()[:9])
 _LOCAL_WORDS = _read_local()
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import re
 
+from rag_core.wiki.magic_words import DISAMBIGUATION_SWITCHES
 from rag_core.wiki.tags import strip_tags
 from rag_core.wiki.templates.lookup import normalize_name
 
 _TEMPLATES = """
-disambiguation, disambig, disamb, disam, dab, dabpage, disamb page, disambiguation page, geodis,
-geo-dis, geodab, geodisambig, hndis, hn-dis, hndisambig, hndab, namedis, numberdis, numdab, mathdab,
-mathdis, schooldis, schooldab, hospitaldis, roaddis, roadis, callsigndis, letterdis, letterdisambig,
-letter-numbercombdis, surnamedis, shipindex, mountainindex, set index, setindex, tldis,
-airport disambig, species latin name abbreviation disambiguation, latin name disambiguation,
-station dis, wpdis, wp disambig, project disambiguation, portal disambiguation, begriffsklärung,
-homonymie, bandeau homonymie, patronymie, paronymie, toponymie, prénoms, désambiguïsation,
-desambiguación, desambiguacion, desambig, disambigua, desambiguação, desambiguacao, doorverwijspagina,
-ujednoznacznienie, förgrening, olika betydelser, неоднозначность, многозначность, неодн,
-disambig-cleanup, багатозначність, неоднозначність, пояснение, вишезначна одредница, вишезначност,
-曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义, 消歧義, 消歧义页, 消歧義頁, 消歧,
-동음이의, 동음이의어 문서, توضيح, صفحة توضيح, ابهام‌زدایی, ابهام زدایی, פירושונים, αποσαφήνιση,
-anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník, täsmennyssivu, täsmennys, flertydig,
-flertydigside, dezambiguizare, định hướng, trang định hướng, disambiguasi, apartigilo, desambiguació,
-argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana, nuorodinis, täpsustuslehekülg,
-aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər, мағына айыру, բազմիմաստություն,
-მრავალმნიშვნელოვანი, बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন, பக்கவழி நெறிப்படுத்தல், แก้กำกวม, disambigo, dubbelsinnig
+disambiguation, disambig, disamb, disam, dab, dabpage, disamb page, disambiguation page, geodis, geo-dis,
+geodab, geodisambig, hndis, hn-dis, hndisambig, hndab, namedis, numberdis, numdab, mathdab, mathdis,
+schooldis, schooldab, hospitaldis, roaddis, roadis, callsigndis, letterdis, letterdisambig,
+letter-numbercombdis, surnamedis, shipindex, ship index, mountainindex, mountain index, lakeindex,
+lake index, roadindex, road index, sportindex, sport index, stormindex, storm index, chemistry index,
+chemindex, enzyme index, locomotive index, set index, set-index, setindex, set index article,
+set-index article, set index page, given name set index, tldis, airport disambig,
+species latin name abbreviation disambiguation, latin name disambiguation, station dis, wpdis, wp disambig,
+project disambiguation, portal disambiguation, begriffsklärung, homonymie, bandeau homonymie, patronymie,
+paronymie, toponymie, prénoms, désambiguïsation, desambiguación, desambiguacion, desambig, disambigua,
+desambiguação, desambiguacao, doorverwijspagina, ujednoznacznienie, förgrening, olika betydelser,
+неоднозначность, многозначность, неодн, disambig-cleanup, багатозначність, неоднозначність, пояснение,
+вишезначна одредница, вишезначност, 曖昧さ回避, aimai, 人名の曖昧さ回避, 地名の曖昧さ回避, 消歧义, 消歧義,
+消歧义页, 消歧義頁, 消歧, 동음이의, 동음이의어, 동음이의 문서, 동음이의어 문서, 동명이인, 동명이인 문서,
+동명이의, 同名の作品, однофамильцы, список однофамильцев, тёзки, прізвища, توضيح, صفحة توضيح, ابهام‌زدایی,
+ابهام زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, anlamayrımı, egyért, egyértelműsítő lap, rozcestník,
+täsmennyssivu, täsmennys, flertydig, flertydigside, dezambiguizare, định hướng, trang định hướng,
+disambiguasi, apartigilo, desambiguació, argipen, razločitev, rozlišovacia stránka, nozīmju atdalīšana,
+nuorodinis, täpsustuslehekülg, aðgreining, višeznačna odrednica, razdvojba, çoxmənalı terminlər,
+мағына айыру, բազմիմաստություն, მრავალმნიშვნელოვანი, बहुविकल्पी शब्द, দ্ব্যর্থতা নিরসন,
+பக்கவழி நெறிப்படுத்தல், แก้กำกวม, disambigo, dubbelsinnig
 """
 # Names so short that other wikis use them for something else.
 _SHORT_TEMPLATES = {
@@ -36,23 +41,18 @@ _SHORT_TEMPLATES = {
     "vi": {"đn"},
 }
 _TITLES = """
-disambiguation, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação,
-doorverwijspagina, ujednoznacznienie, olika betydelser, значения, значення, значения, 曖昧さ回避,
-消歧义, 消歧義, 동음이의, توضيح, ابهام‌زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, egyértelműsítő lap,
-rozcestník, täsmennyssivu, flertydig, dezambiguizare, định hướng, disambiguasi, apartigilo,
-desambiguació, пояснение, вишезначна одредница, argipena, razločitev
+disambiguation, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação, doorverwijspagina,
+ujednoznacznienie, olika betydelser, значения, значення, 曖昧さ回避, 消歧义, 消歧義, 동음이의, 동음이의어,
+동명이인, توضيح, ابهام‌زدایی, פירושונים, αποσαφήνιση, anlam ayrımı, egyértelműsítő lap, rozcestník,
+täsmennyssivu, flertydig, dezambiguizare, định hướng, disambiguasi, apartigilo, desambiguació, пояснение,
+вишезначна одредница, argipena, razločitev
 """
 _CATEGORIES = """
-disambiguation, disambig, begriffsklärung, homonymie, desambiguación, disambigua, desambiguação,
-doorverwijspagina, ujednoznacznienia, förgreningssidor, многозначные термины, багатозначні терміни,
-曖昧さ回避, 消歧义, 消歧義, 동음이의, توضيح, ابهام‌زدایی, αποσαφήνιση, anlam ayrımı, egyértelműsítő,
-rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
+disambiguation page, set index articles, set indices, begriffsklärung, homonymie, desambiguación,
+pagine di disambigua, disambiguasi, desambiguação, doorverwijspagina, ujednoznacznienia, förgreningssidor, многозначные термины,
+багатозначні терміни, 曖昧さ回避, 消歧义, 消歧義, 동음이의, 동명이인, توضيح, ابهام‌زدایی, αποσαφήνιση,
+anlam ayrımı, egyértelműsítő, rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
 """
-_SWITCHES = """
-DISAMBIG BEGRIFFSKLÄRUNG BEGRIFFSKLAERUNG HOMONYMIE DESAMBIG DESAMBIGUACIÓN DISAMBIGUA
-ACLARACIÓN НЕОДНОЗНАЧНОСТЬ 曖昧さ回避 消歧义 消歧義
-""".split()
-
 _LIST_TITLES = {
     "en": r"(?:Lists?|Index|Indexes|Outline) of ",
     "de": r"Liste(?:n)? (?:der|des|von|aller|deutscher|mit|bekannter) ",
@@ -76,8 +76,8 @@ def _names(text: str) -> frozenset[str]:
 
 _TEMPLATE_NAMES, _TITLE_WORDS, _CATEGORY_WORDS = _names(_TEMPLATES), _names(_TITLES), _names(_CATEGORIES)
 _CALL = re.compile(r"\{\{([^|{}<\[\]]{2,60})")
-_SWITCH = re.compile("__(?:" + "|".join(_SWITCHES) + ")__")
-_CATEGORY = re.compile(r"\[\[[^\[\]|:]{3,20}:([^\[\]|]{3,80})[|\]]")
+_SWITCH = re.compile("__(?:" + "|".join(DISAMBIGUATION_SWITCHES) + ")__")
+_CATEGORY = re.compile(r"\[\[(?:[^\[\]|:]{3,20}|[^\x00-\x7f]{2}):([^\[\]|]{3,80})[|\]]")
 _LIST = {lang: re.compile(pattern) for lang, pattern in _LIST_TITLES.items()}
 
 
@@ -101,12 +101,28 @@ def _is_disambiguation_template(name: str, lang: str) -> bool:
     name = normalize_name(name)
     if name in _TEMPLATE_NAMES or name in _SHORT_TEMPLATES.get(lang, ()):
         return True
-    return name.endswith(" disambiguation") or (name.startswith("disambig") and "needed" not in name)
+    if name.endswith(_ENDINGS) and not name.startswith(_HATNOTES):
+        return True
+    return name.startswith("homonymie ") or (name.startswith("disambig") and "needed" not in name)
+
+
+# {{Saints homonymes}}, {{地名の曖昧さ回避}}, {{人名消歧义}}; but not the notes at the head of an article.
+_ENDINGS = (
+    " disambiguation",
+    " homonymes",
+    "の曖昧さ回避",
+    "消歧义",
+    "消歧義",
+    "消歧义页",
+    "消歧義頁",
+    " 동음이의",
+)
+_HATNOTES = ("voir", "autre", "confusion", "other", "for")
 
 
 def _is_disambiguation_category(name: str) -> bool:
     name = name.strip().replace("_", " ").casefold()
-    return any(word in name for word in _CATEGORY_WORDS)
+    return name.startswith("disambig") or any(word in name for word in _CATEGORY_WORDS)
 
 
 def is_list(title: str, lang: str = "en") -> bool:

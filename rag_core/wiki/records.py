@@ -13,7 +13,8 @@ class Page:
     """One page of a dump as it stands there: nothing cleaned, nothing left out.
 
     `redirect` is the target's title where the page has a `<redirect>` element, else None. `wikitext`
-    is the newest revision's; it is empty for deleted and for empty text.
+    is the newest revision's; it is empty for deleted and for empty text. `model` is its content model:
+    "wikitext", or "javascript", "Scribunto", "json", …, and the text is in that language.
     """
 
     page_id: str
@@ -21,6 +22,7 @@ class Page:
     title: str
     redirect: str | None
     wikitext: str
+    model: str = "wikitext"
 
 
 @dataclass(frozen=True, slots=True)

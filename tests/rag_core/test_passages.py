@@ -37,9 +37,12 @@ def test_words_are_separated_by_unicode_white_space_but_not_by_zero_width_space(
     assert split_words("T", "5\u00a0km\u2003east \u200bx\n( ;") == ["5 km east \u200bx ( ;"]
 
 
-@pytest.mark.parametrize("mode", ["disjoint", "dpr"])
-def test_a_text_without_words_has_no_passage(mode):
-    assert split_words("Title", " \n ", mode=mode) == []
+def test_what_has_no_words_has_no_passage():
+    assert split_words("Title", " \n ") == split_words(" ", "", mode="dpr") == []
+
+
+def test_in_dpr_a_title_alone_is_cut_like_any_words():
+    assert split_words("A B", " \n ", words=5, mode="dpr") == ["A B A B A"]
 
 
 def test_bad_options_are_named():

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from rag_core.wiki import Article, DumpError, articles, read_articles
+from rag_core.wiki import Article, DumpError, articles, read_articles, read_pages
 from rag_core.wiki.page_kinds import is_disambiguation, is_list
 
 
@@ -78,6 +78,34 @@ def test_a_page_whose_cleaning_fails_is_reported_and_the_rest_goes_on(monkeypatc
         list(read_articles(dump(*PAGES)))
 
 
+def test_pages_in_another_language_than_wikitext_are_skipped_and_counted():
+    page = (
+        "<page><title>{0}</title><ns>0</ns><id>1</id><revision><model>{0}</model><format>x</format>"
+        "<text>a words {{}}</text></revision></page>"
+    )
+    models = ("javascript", "Scribunto", "json", "css", "wikitext")
+    data = f"<mediawiki>{''.join(map(page.format, models))}</mediawiki>"
+    counts = {}
+    found = list(read_articles(io.BytesIO(data.encode()), counts=counts))
+    assert [article.title for article in found] == ["wikitext"]
+    assert counts == {"read": 5, "written": 1, "not_wikitext": 4}
+    assert [page.model for page in read_pages(io.BytesIO(data.encode()))] == list(models)
+
+
+def test_counts_may_be_plain_dicts():
+    counts, lost = {}, {}
+    assert len(list(read_articles(dump(*PAGES), counts=counts, lost_templates=lost))) == 3
+    assert counts["read"] == len(PAGES) and counts["disambiguation"] == 2 and lost == {}
+
+
+def test_the_dump_tells_the_page_its_name_and_its_prefixes():
+    xml = (
+        '<mediawiki xml:lang="da"><siteinfo/><page><title>Eg</title><ns>0</ns><id>1</id><revision>'
+        "<text>[[Billede:A|thumb|x]]{{PAGENAME}} er et træ.</text></revision></page></mediawiki>"
+    )
+    assert next(read_articles(io.BytesIO(xml.encode()))).text == "Eg er et træ."
+
+
 def test_lost_templates_are_counted_by_name():
     lost = Counter()
     pages = dump(("A", 0, "Has {{EWZ|X}}, {{ewz}} and {{lang|fr|un}}{{cite web|a}}."))
@@ -102,6 +130,15 @@ def test_lost_templates_are_counted_by_name():
         "x\n[[Category:Disambiguation pages]]",
         "x\n[[Kategorie:Begriffsklärung]]",
         "{{dab}}",
+        "{{Set index article}}",
+        "{{Ship index}}",
+        "x\n[[Category:All set index articles]]",
+        "{{Homonymie de patronyme}}",
+        "{{Saints homonymes}}",
+        "{{동명이인}}",
+        "x\n[[분류:동명이인]]",
+        "{{地名の曖昧さ回避}}",
+        "{{人名消歧义}}",
         "{{disambiguation\n|geo}}",
     ],
 )
@@ -118,6 +155,11 @@ def test_disambiguation_by_text(wikitext):
         "<nowiki>{{disambig}}</nowiki>",
         "[[Oak (disambiguation)]] {{other uses}}",
         "disambig",
+        "x\n[[Category:Word-sense disambiguation]]",
+        "x\n[[ja:曖昧さ回避]]",
+        "{{Voir homonymes|x}}",
+        "{{Autres homonymes}}",
+        "{{Voir homonymie|x}}",
         "{{for|x|Oak (disambiguation)}}",
     ],
 )
