@@ -22,6 +22,7 @@ from eval.metrics.base import is_missing, real_number, shown
 from rag_core import files
 from rag_core.datasets.fever import page_line
 from rag_core.datasets.records import read_source, well_formed
+from rag_core.datasets.tables import header_and_records
 from rag_core.errors import DataError
 from rag_core.schemas import PREDICTIONS, RETRIEVED
 from rag_core.stages import read_table, stage_manifest
@@ -119,7 +120,7 @@ def _text_rows(path: str, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
     head = text.lstrip()[:1]
     if head not in ("{", "["):
-        yield from _csv_rows(path, text)
+        yield from _table_rows(path, text)
         return
     value = _whole_json(text)
     if isinstance(value, list):
@@ -165,46 +166,45 @@ def _whole_json(text: str) -> Any:
         return None
 
 
-def _is_quoted(text: str, options: dict[str, Any]) -> bool:
-    """Whether a table's quotes are csv's: each one closed."""
-    try:
-        return all(True for _ in csv.reader(io.StringIO(text, newline=""), **options))
-    except csv.Error:
-        return False
-
-
-def _csv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """CSV or TSV by its header; a cell that is empty is an empty answer, "NA" and "None" are texts.
-
-    A quote that is never closed would swallow every row behind it: an error in CSV, while in TSV, which
-    many write without quoting, every quote of the file is then a character like any other.
-    """
-    csv.field_size_limit(1 << 30)
+def _table_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """CSV or TSV by its header; a cell that is empty is an empty answer, "NA" and "None" are texts."""
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
     tabs = "\t" in text.split("\n", 1)[0]
-    options: dict[str, Any] = {"delimiter": "\t" if tabs else ",", "strict": True}
-    if tabs and not _is_quoted(text, options):
-        options["quoting"] = csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text, newline=""), **options)
-    names = next(reader)
+    _, names, records = _tsv(text) if tabs else _csv(path, text)
     if not {*_ID, *_QUESTION} & set(names) or len(set(names)) != len(names):
-        raise DataError(
-            f"{path}: {', '.join(names)[:80]!r}: expected a header with an id or a question, each name once"
-        )
-    while True:
-        first = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(f"{path}, line {first}: {error} (a quote that is never closed?)") from None
-        if not cells:
-            continue
+        expected = "expected a header with an id or a question, each name once"
+        raise DataError(f"{path}: {', '.join(names)[:80]!r}: {expected}")
+    for line, cells in records:
         if len(cells) != len(names):
-            raise DataError(
-                f"{path}, line {reader.line_num}: {len(cells)} columns, the header has {len(names)}"
-            )
-        yield reader.line_num, dict(zip(names, cells))
+            raise DataError(f"{path}, line {line}: {len(cells)} columns, the header has {len(names)}")
+        yield line, dict(zip(names, cells))
+
+
+def _tsv(text: str) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    lines = ((number, line.removesuffix("\r")) for number, line in enumerate(text.split("\n"), 1))
+    return header_and_records(lines)
+
+
+def _csv(path: str, text: str) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """A quote that is never closed would swallow every row behind it: an error."""
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+
+    def records() -> Iterator[tuple[int, list[str]]]:
+        while True:
+            first = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise DataError(f"{path}, line {first}: {error} (a quote that is never closed?)") from None
+            if cells:
+                yield first, cells
+
+    rest = records()
+    return (*next(rest), rest)
 
 
 def _normal(path: str, line: int, row: Any) -> dict[str, Any]:

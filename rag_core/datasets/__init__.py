@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 
+from rag_core.datasets.formats import check_format
 from rag_core.datasets.records import Collector, LoadedQuestions, Rejected, read_source
 from rag_core.errors import UsageError
 
@@ -38,10 +39,12 @@ def load_questions(path: str, task: str, *, require_answers: bool = True) -> Loa
     `require_answers=False` questions without answers stay, for retrieval and generation.
 
     Raises UsageError for an unknown task, FileNotFoundError, and DataError, naming file and line,
-    for a file that is not in the format or has two rows of one id.
+    for a file that is not in the format (one that looks like another task's is named as such), or has
+    two rows of one id.
     """
     if task not in _MODULES:
         raise UsageError(f"unknown task {task!r}; tasks: {', '.join(TASKS)}")
     collector = Collector(read_source(str(path), task), require_answers)
+    check_format(collector.source)
     importlib.import_module(f"rag_core.datasets.{_MODULES[task]}").read(collector)
     return collector.loaded()

@@ -14,6 +14,7 @@ from typing import Any
 
 from rag_core.datasets.fever import page_line
 from rag_core.datasets.records import Collector, Source
+from rag_core.datasets.tables import header_and_records
 from rag_core.errors import DataError
 
 KINDS = ("text", "regex", "label")
@@ -68,17 +69,15 @@ def _parquet_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _tsv_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    header: list[str] = []
-    for number, line in source.lines():
-        cells = line.split("\t")  # no quoting: a quotation mark is text
-        if not header:
-            header = cells
-            if "question" not in header:
-                raise source.error(number, f"no column 'question' in the header {line[:80]!r}")
-            continue
-        if len(cells) != len(header):
-            raise source.error(number, f"{len(cells)} columns, the header has {len(header)}")
-        row: dict[str, Any] = dict(zip(header, cells))
+    if not source.data.strip():
+        return
+    number, names, records = header_and_records(source.all_lines())
+    if "question" not in names:
+        raise source.error(number, f"no column 'question' in the header {', '.join(names)[:80]!r}")
+    for number, cells in records:
+        if len(cells) != len(names):
+            raise source.error(number, f"{len(cells)} columns, the header has {len(names)}")
+        row: dict[str, Any] = dict(zip(names, cells))
         for column in _LISTS:
             if column in row:
                 row[column] = source.parse(number, row[column]) if row[column] else None

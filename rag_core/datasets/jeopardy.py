@@ -34,6 +34,8 @@ def _add(collector: Collector, line: int, row: Any) -> None:
     if not isinstance(row, dict) or "question" not in row or "answer" not in row:
         raise collector.source.error(line, f"expected question and answer, found {str(row)[:60]!r}")
     entity = row["answer"]
+    if isinstance(entity, list | dict) or not isinstance(row["question"], str):
+        raise collector.source.error(line, f"expected a clue and an entity, found {str(row)[:60]!r}")
     entity = entity if isinstance(entity, str) else "" if entity is None else str(entity)
     collector.add(line, row.get("id"), entity, [_plain(row["question"])])
 

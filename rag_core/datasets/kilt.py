@@ -18,7 +18,10 @@ def read(collector: Collector) -> None:
             raise source.error(line, f"expected id, input and output, found {', '.join(row)}")
         outputs = [o for o in row.get("output", []) if isinstance(o, dict)]
         answers = [o["answer"].strip() for o in outputs if isinstance(o.get("answer"), str)]
-        sets = evidence_sets(outputs)
+        try:
+            sets = evidence_sets(outputs)
+        except (TypeError, KeyError):
+            raise source.error(line, "provenance: expected a list of objects with wikipedia_id") from None
         collector.add(
             line,
             row.get("id"),

@@ -15,11 +15,11 @@ The answers of `curatedtrec` are regular expressions (`answer_kind` regex).
 from __future__ import annotations
 
 import ast
-import csv
 import re
 from typing import Any
 
 from rag_core.datasets.records import Collector, Source
+from rag_core.datasets.tables import tab_records
 from rag_core.errors import DataError
 
 _TARGET = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
@@ -40,8 +40,8 @@ def read(collector: Collector) -> None:
             else:
                 _add(collector, line, row, kind)
     else:
-        for line, text in source.lines():
-            question_id, question, answers = _columns(source, line, text)
+        for line, cells in tab_records(source.all_lines(), (2,)):
+            question_id, question, answers = _columns(source, line, cells)
             collector.add(line, question_id, question, answers, answer_kind=kind)
 
 
@@ -80,33 +80,20 @@ def _target_values(target: str) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", m[1] or "") or (m[2] or "") for m in _TARGET.finditer(target)]
 
 
-def _columns(source: Source, line: int, text: str) -> tuple[str | None, str, list[str]]:
-    cells = text.split("\t")
+def _columns(source: Source, line: int, cells: list[str]) -> tuple[str | None, str, list[str]]:
     if len(cells) == 4 and source.task == "curatedtrec":
         return cells[0], cells[2], [cells[3]]
     if len(cells) != 2:
         raise source.error(line, f"{len(cells)} columns; expected question TAB ['answer', …]")
-    return None, _unquote(cells[0]), _literal(source, line, cells[1])
+    return None, cells[0], _literal(source, line, cells[1])
 
 
 def _literal(source: Source, line: int, cell: str) -> list[str]:
-    """A Python list of strings, as a literal; DPR's CSV writer may have quoted the whole cell."""
+    """A Python list of strings, as a literal."""
     try:
-        try:
-            value = ast.literal_eval(cell.strip())
-        except (ValueError, SyntaxError):
-            value = None
-        if not isinstance(value, list | tuple):
-            value = ast.literal_eval(_unquote(cell.strip()))
+        value = ast.literal_eval(cell.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         value = None
     if not isinstance(value, list | tuple):
         raise source.error(line, f"answers {cell[:60]!r}: expected a Python list such as ['a', 'b']")
     return [str(item) if isinstance(item, int | float) else item for item in value]
-
-
-def _unquote(cell: str) -> str:
-    """A CSV cell that was quoted as a whole, without its quotes; any other cell as it is."""
-    if len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1].replace('""', ""):
-        return next(csv.reader([cell]))[0]
-    return cell

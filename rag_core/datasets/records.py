@@ -56,13 +56,16 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Numbered lines (from 1) that are not blank; only a line feed ends a line."""
+        return ((number, line) for number, line in self.all_lines() if line)
+
+    def all_lines(self) -> Iterator[tuple[int, str]]:
+        """Numbered lines, blank ones as empty texts."""
         data = self.data.removeprefix(b"\xef\xbb\xbf")
         for number, raw in enumerate(io.BytesIO(data), 1):
-            if raw.strip():
-                try:
-                    yield number, raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise self.error(number, f"not UTF-8 ({error.reason})") from None
+            try:
+                yield number, raw.decode("utf-8").rstrip("\r\n") if raw.strip() else ""
+            except UnicodeDecodeError as error:
+                raise self.error(number, f"not UTF-8 ({error.reason})") from None
 
     def json_lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in self.lines():

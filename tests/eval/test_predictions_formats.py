@@ -145,8 +145,8 @@ def test_a_quote_that_is_never_closed_swallows_nothing(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text('question_id,prediction\n0,"alice\n1,bob\n2,carol\n')
     with pytest.raises(DataError, match=r"p\.csv, line 2: .*never closed"):
-        list(_predictions._csv_rows(str(path), path.read_text()))
-    rows = list(_predictions._csv_rows("p.tsv", 'question_id\tprediction\n1\t"bob\n3\t1967\n'))
+        list(_predictions._table_rows(str(path), path.read_text()))
+    rows = list(_predictions._table_rows("p.tsv", 'question_id\tprediction\n1\t"bob\n3\t1967\n'))
     assert [row for _, row in rows] == [
         {"question_id": "1", "prediction": '"bob'},
         {"question_id": "3", "prediction": "1967"},
@@ -260,3 +260,13 @@ def test_a_retrieved_file_of_other_columns(tmp_path):
         pd.DataFrame({**whole, column: values}).to_parquet(tmp_path / "r")
         with pytest.raises(DataError, match=message):
             read_retrieved(str(tmp_path / "r"))
+
+
+def test_a_quoted_cell_may_hold_line_feeds_and_stray_quotes_do_not_pair_up(tmp_path):
+    given = texts(tmp_path / "p.tsv", 'id\tprediction\n1\t"a\n\nb ""c"""\n2\t"bob\n3\tx\n4\tal"\n5\t\n')
+    assert given == {"1": 'a\n\nb "c"', "2": '"bob', "3": "x", "4": 'al"', "5": ""}
+    assert texts(tmp_path / "p.tsv", "id\tprediction\r1\ta\r2\tb\r") == {"1": "a", "2": "b"}
+    assert texts(tmp_path / "p.csv", '\ufeffid,prediction\r\n1,"a\r\nb"\r\n\r\n2,\r\n') == {
+        "1": "a\r\nb",
+        "2": "",
+    }
