@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from beam_jobs.options import Parser
-from eval.miniature.steps import Step, StepError, run_steps
+from eval._steps import Step, StepError, run_steps
 from rag_core.errors import run_command
 from rag_core.stages import read_table
 

@@ -1,4 +1,4 @@
-"""Commands with their prerequisites, run as processes: what the demo and the experiments are made of."""
+"""Commands with their prerequisites, run as processes: what demo, nightly run and experiments are made of."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StepError(RuntimeError):
     exit_code = EXIT_STAGE_FAILED
 
 
-def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, float]:
+def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2, quiet: bool = False) -> dict[str, float]:
     """Run all steps, up to `at_once` together, each with its `threads`; returns seconds by name.
 
     A step's output goes to `logs/NAME.log`. Every command keeps what it has finished, so a run that
@@ -54,7 +54,8 @@ def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2) -> dict[str, 
                 step = running.pop(future)
                 seconds[step.name] = future.result()
                 ended = time.monotonic() - started
-                print(f"[{ended:6.1f} s] {step.name:<24} {seconds[step.name]:6.1f} s", flush=True)
+                if not quiet:
+                    print(f"[{ended:6.1f} s] {step.name:<24} {seconds[step.name]:6.1f} s", flush=True)
     return seconds
 
 

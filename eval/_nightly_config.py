@@ -1,0 +1,203 @@
+"""The one file of a nightly run: what is evaluated, on what, against what.
+
+    output = "nightly"                    # everything is written below it
+    baseline = "last_green"               # or "night:NAME", or "tag:NAME"
+    gates = "gates.toml"                  # of eval.compare; without it no significant drop is allowed
+    hook = ["./tell-the-team"]            # gets the verdict as JSON on its standard input
+    webhook = "https://example.org/hook"  # gets it by POST
+    job_options = ["--profile=local"]     # for every job; they do not change what a job computes
+
+    [tasks.nq]
+    task = "nq"
+    questions = "data/NQ-open.dev.jsonl"
+    passages = "passages"
+    embeddings = "embeddings"             # exact search; or index = "DIR"
+    top_k = 20
+
+    [checkpoints.rag_token]
+    path = "checkpoints/last"
+    kind = "token"
+    n_docs = 5
+    tasks = ["nq"]                        # default: every task
+
+Relative paths are relative to the file. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rag_core import files
+from rag_core.datasets import TASKS
+from rag_core.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+BASELINES = ("last_green", "night:NAME", "tag:NAME")
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    """One test set and where its passages are looked for."""
+
+    task: str
+    questions: str
+    passages: str | None = None
+    embeddings: str | None = None
+    index: str | None = None
+    top_k: int = 20
+    metrics: tuple[str, ...] = ()
+    slice_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """One model, and how it answers."""
+
+    path: str
+    kind: str | None = None
+    closed_book: bool = False
+    question_encoder: str | None = None
+    """Default: the checkpoint's own."""
+    n_docs: int | None = None
+    decoding: str | None = None
+    num_beams: int | None = None
+    max_length: int | None = None
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NightlyConfig:
+    output: str
+    tasks: dict[str, TaskConfig]
+    checkpoints: dict[str, CheckpointConfig]
+    baseline: str = "last_green"
+    gates: str | None = None
+    hook: tuple[str, ...] = ()
+    webhook: str | None = None
+    job_options: tuple[str, ...] = ()
+
+    def chains(self) -> list[tuple[str, str]]:
+        """(task, checkpoint) by name, in the file's order: what is evaluated every night."""
+        return [(t, c) for c, model in self.checkpoints.items() for t in model.tasks or tuple(self.tasks)]
+
+
+def read_config(path: str) -> NightlyConfig:
+    """The configuration in a TOML file. UsageError names the file, the key and what is wrong with it."""
+    try:
+        raw = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    tables = {
+        "tasks": _tables(path, raw.pop("tasks", None), "tasks", TaskConfig),
+        "checkpoints": _tables(path, raw.pop("checkpoints", None), "checkpoints", CheckpointConfig),
+    }
+    config = NightlyConfig(**_checked(path, "", NightlyConfig, raw, given=tables), **tables)
+    _check(path, config)
+    return _resolved(config, os.path.dirname(os.path.abspath(path)))
+
+
+def _tables(path: str, raw: Any, name: str, kind: type) -> dict[str, Any]:
+    if not isinstance(raw, dict) or not raw:
+        raise UsageError(f"{path}: at least one table [{name}.NAME] is needed")
+    found = {}
+    for key, table in raw.items():
+        if not _NAME.fullmatch(key):
+            raise UsageError(f"{path}: [{name}.{key!r}]: a name has letters, digits, '_', '-' and '.' only")
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: {name}.{key}: expected a table")
+        found[key] = kind(**_checked(path, f"{name}.{key}.", kind, table))
+    return found
+
+
+def _checked(
+    path: str, prefix: str, kind: Any, table: dict[str, Any], given: typing.Collection[str] = ()
+) -> dict[str, Any]:
+    """The table's values as `kind` takes them. UsageError on an unknown, missing or ill-typed key."""
+    hints = typing.get_type_hints(kind)
+    known = [f.name for f in fields(kind) if f.name not in given]
+    values = {}
+    for key, value in table.items():
+        if key not in known:
+            raise UsageError(f"{path}: unknown key {prefix + key!r}; keys here: {', '.join(known)}")
+        values[key] = tuple(value) if isinstance(value, list) else value
+        if not _fits(values[key], hints[key]):
+            raise UsageError(f"{path}: {prefix}{key} = {value!r}: expected {_name_of(hints[key])}")
+    needed = [f.name for f in fields(kind) if f.name in known and _is_required(f)]
+    missing = [name for name in needed if name not in values]
+    if missing:
+        raise UsageError(f"{path}: {prefix}{missing[0]} is missing")
+    return values
+
+
+def _is_required(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(hint, types.UnionType):
+        return any(_fits(value, part) for part in hint.__args__)
+    if typing.get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return isinstance(value, hint)
+
+
+def _name_of(hint: Any) -> str:
+    parts = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
+    names = {str: "a text", int: "a whole number above 0", bool: "true or false"}
+    return " or ".join(names.get(p, "a list of texts") for p in parts if p is not type(None))
+
+
+def _check(path: str, config: NightlyConfig) -> None:
+    for name, task in config.tasks.items():
+        if task.task not in TASKS:
+            raise UsageError(f"{path}: tasks.{name}.task = {task.task!r}: tasks are {', '.join(TASKS)}")
+        if task.embeddings and task.index:
+            raise UsageError(f"{path}: tasks.{name}: give embeddings or index, not both")
+    for name, model in config.checkpoints.items():
+        unknown = [t for t in model.tasks if t not in config.tasks]
+        if unknown:
+            raise UsageError(f"{path}: checkpoints.{name}.tasks: there is no [tasks.{unknown[0]}]")
+        for task_name in () if model.closed_book else model.tasks or tuple(config.tasks):
+            task = config.tasks[task_name]
+            if not task.passages or not (task.embeddings or task.index):
+                raise UsageError(f"{path}: tasks.{task_name}: {name} needs passages, and embeddings or index")
+    if config.baseline != "last_green" and not config.baseline.startswith(("night:", "tag:")):
+        raise UsageError(f"{path}: baseline = {config.baseline!r}: expected {', '.join(BASELINES)}")
+
+
+def _resolved(config: NightlyConfig, base: str) -> NightlyConfig:
+    """The same with absolute paths; model names that are no directories beside the file stay names."""
+
+    def at(value: str | None) -> str | None:
+        return value if value is None or not files.is_local(value) else os.path.join(base, value)
+
+    def model(value: str | None) -> str | None:
+        return at(value) if value and os.path.exists(os.path.join(base, value)) else value
+
+    places = ("questions", "passages", "embeddings", "index")
+    tasks = {
+        name: replace(task, **{p: at(getattr(task, p)) for p in places})
+        for name, task in config.tasks.items()
+    }
+    checkpoints = {
+        name: replace(c, path=model(c.path), question_encoder=model(c.question_encoder))
+        for name, c in config.checkpoints.items()
+    }
+    hook = config.hook and (model(config.hook[0]), *config.hook[1:])
+    return replace(
+        config,
+        output=at(config.output),
+        gates=at(config.gates),
+        hook=hook,
+        tasks=tasks,
+        checkpoints=checkpoints,
+    )
