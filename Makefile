@@ -5,12 +5,13 @@ RUN := $(VENV)/bin/python
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO_OUT ?= demo-out
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test lint format bench faults clean help
 
 help:
 	@echo "make demo   build a small world, train on it, answer questions ($(DEMO_OUT)/)"
 	@echo "make test   linters, types and all tests"
 	@echo "make bench  every benchmark, one JSON line per comparison"
+	@echo "make faults 200 seeded faults in every job, and what is found after a restart"
 	@echo "make clean  remove the environment and the demo's output"
 
 $(VENV)/bin/python:
@@ -46,6 +47,9 @@ format: $(VENV)/.test
 bench: $(VENV)/.test
 	@for name in $$(ls benchmarks/*.py | xargs -n1 basename | grep -v '^_' | sed 's/\.py$$//'); do \
 		$(RUN) -m benchmarks.$$name || exit 1; done
+
+faults: $(VENV)/.test
+	$(RUN) -m tests.faults --trials 200
 
 clean:
 	rm -rf $(VENV) $(DEMO_OUT)

@@ -38,11 +38,15 @@ def write_questions(path: Path, n: int, seed: int = 1) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory) -> str:
+    return make_tiny_encoder(tmp_path_factory.mktemp("tiny-encoder"))
+
+
+def make_tiny_encoder(directory: Path) -> str:
     """A random BERT of 32 dimensions with a word-piece tokenizer over the corpus' words."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
-    directory = tmp_path_factory.mktemp("tiny-encoder")
+    directory.mkdir(exist_ok=True)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "title", "?", *map(str, range(200))]
     (directory / "vocab.txt").write_text("\n".join(pieces))
     torch.manual_seed(0)

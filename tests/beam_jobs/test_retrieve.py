@@ -219,3 +219,12 @@ def test_questions_and_passages_with_one_model(passages_dir, tmp_path, questions
     assert sum(r["question_id"] in r["passage_ids"] for r in found) >= 9
     manifest = read_manifest(out)
     assert manifest["encoder_fit"] == "verified" and manifest["scores"]["score_scale"] == 20.0
+
+
+def test_an_index_built_twice_has_equal_content(embeddings_dir, passages_dir, tmp_path):
+    for kind, source in (("flat", ["--embeddings", embeddings_dir]), ("bm25", ["--passages", passages_dir])):
+        digests = []
+        for n in "ab":
+            index.run([*source, "--kind", kind, "--output", str(tmp_path / kind / n)])
+            digests.append(read_manifest(str(tmp_path / kind / n))["content_digest"])
+        assert digests[0] == digests[1], "measured speeds are no content"
