@@ -49,9 +49,9 @@ täsmennyssivu, flertydig, dezambiguizare, định hướng, disambiguasi, apart
 """
 _CATEGORIES = """
 disambiguation page, set index articles, set indices, begriffsklärung, homonymie, desambiguación,
-pagine di disambigua, disambiguasi, desambiguação, doorverwijspagina, ujednoznacznienia, förgreningssidor, многозначные термины,
-багатозначні терміни, 曖昧さ回避, 消歧义, 消歧義, 동음이의, 동명이인, توضيح, ابهام‌زدایی, αποσαφήνιση,
-anlam ayrımı, egyértelműsítő, rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
+pagine di disambigua, disambiguasi, desambiguação, doorverwijspagina, ujednoznacznienia, förgreningssidor,
+многозначные термины, багатозначні терміни, 曖昧さ回避, 消歧义, 消歧義, 동음이의, 동명이인, توضيح, ابهام‌زدایی,
+αποσαφήνιση, anlam ayrımı, egyértelműsítő, rozcestníky, täsmennyssivut, flertydig, dezambiguizare, định hướng
 """
 _LIST_TITLES = {
     "en": r"(?:Lists?|Index|Indexes|Outline) of ",

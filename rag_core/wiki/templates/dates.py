@@ -16,6 +16,8 @@ _MONTHS = {
     "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
     "nl": "januari februari maart april mei juni juli augustus september oktober november december",
     "sv": "januari februari mars april maj juni juli augusti september oktober november december",
+    "cs": "ledna února března dubna května června července srpna září října listopadu prosince",
+    "tr": "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık",
     "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września "
     "października listopada grudnia",
     "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
@@ -35,10 +37,12 @@ def format_date(year: str, month: str, day: str, lang: str, month_first: bool = 
     """The date as the language writes it, with whatever parts are there."""
     day = day.lstrip("0") if day.isdecimal() else day
     month_first = month_first and lang == "en"
+    if marks := {"ja": "年月日", "zh": "年月日", "ko": "년월일"}.get(lang):
+        month = month.lstrip("0")
+        separator = " " if lang == "ko" else ""
+        return separator.join(part + mark for part, mark in zip((year, month, day), marks) if part)
     month = month_name(month, lang)
-    if lang in ("ja", "zh"):
-        return "".join(part + mark for part, mark in zip((year, month, day), "年月日") if part)
-    if lang == "de" and day.isdecimal():
+    if lang in ("de", "cs") and day.isdecimal():
         day += "."
     if month_first and month and day:
         return f"{month} {day}, {year}" if year else f"{month} {day}"

@@ -237,6 +237,36 @@ CHINESE = {
     "date": year_first,
 }
 
+KOREAN = {
+    "llang | lang2": shown(2, "text"),
+    "출생일 | 사망일 | 출생일과 나이 | 사망일과 나이 | 시작 날짜 | 종료 날짜 | 날짜": year_first,
+    "변환": convert,
+    "인용문 | 인용문2 | 큰 인용문": renderers.block_quote,
+    "줄바꿈 금지": shown(1),
+    "임시링크": shown(1),
+    "국기 | 국기나라": renderers.flagged,
+    "국기그림 | 각주": drop,
+}
+
+CZECH = {
+    "vjazyce | vjazyce2 | cizojazyčně | cj | cj2": shown(2),
+    "datum narození | datum narození a věk | datum úmrtí | datum úmrtí a věk": year_first,
+    "citát | velký citát": renderers.block_quote,
+    "zlomek": renderers.fraction,
+    "vlajka a název": renderers.flagged,
+    "vlajka": drop,
+}
+
+TURKISH = {
+    "dil": shown(2),
+    "doğum tarihi | doğum tarihi ve yaşı | ölüm tarihi | ölüm tarihi ve yaşı | başlangıç tarihi | "
+    "bitiş tarihi": year_first,
+    "çevir | dönüştür": convert,
+    "alıntı | blok alıntı": renderers.block_quote,
+    "bayrak": renderers.flagged,
+    "bayraksimge": drop,
+}
+
 BY_LANGUAGE: dict[str, dict[str, Renderer]] = {
     "de": table(GERMAN),
     "fr": table(FRENCH),
@@ -250,6 +280,9 @@ BY_LANGUAGE: dict[str, dict[str, Renderer]] = {
     "uk": table(UKRAINIAN),
     "ja": table(JAPANESE),
     "zh": table(CHINESE),
+    "ko": table(KOREAN),
+    "cs": table(CZECH),
+    "tr": table(TURKISH),
 }
 
 _FRACTION = re.compile(r"\d{1,3}/\d{1,4}")

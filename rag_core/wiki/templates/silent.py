@@ -36,10 +36,24 @@ infoboks inforuta ficha карточка картка taxo navigationsleiste per
 einzelnachweise normdaten commonscat begriffsklärung palette portail références ébauche réf ouvrage lien
 autorité homonymie voir loupe listaref referencias control coord sezione interprogetto info esboço
 controle referências przypisy kontrola szkic перевести примечания навигация библиоинформация заготовка
-rq appendix bron zie примітки література 脚注 出典 典拠管理 参考资料
+rq appendix bron zie примітки література 脚注 出典 典拠管理 参考资料 각주 토막글 전거 위키공용 위키공용분류
+citace portály autoritní pahýl kaynakça otorite
 """
 # Boxes and stubs of any wiki and subject.
-_ENDINGS = (" stub", "-stub", " infobox", " navbox", " sidebar", " topics", " box", " icon")
+_ENDINGS = (
+    " stub",
+    "-stub",
+    " infobox",
+    " navbox",
+    " sidebar",
+    " topics",
+    " box",
+    " icon",
+    " 정보",
+    " bilgi kutusu",
+    " taslak",
+    "-taslak",
+)
 
 
 def is_silent(name: str) -> bool:

@@ -166,6 +166,21 @@ OTHER_CASES = [
     ("ru", "{{СС3|26.5.1799}}, {{СС3|25.12.1900}}", "26 мая [6 июня] 1799, 25 декабря 1900 [7 января 1901]"),
     ("ru", "{{СС3|1.5.1907}}", "1 [14] мая 1907"),
     ("de", "{{JULGREGDATUM|22|4|1870|Link=true}}", "10. April jul. / 22. April 1870 greg."),
+    (
+        "ko",
+        "{{llang|fr|Liberté}}, {{출생일과 나이|1980|01|5}}, {{변환|5|km|mi}}{{각주}}",
+        "Liberté, 1980년 1월 5일, 5 km",
+    ),
+    (
+        "cs",
+        "{{Vjazyce|fr|Liberté}}, {{Datum narození|1980|1|5}}, {{lang|en|oak}}",
+        "Liberté, 5. ledna 1980, oak",
+    ),
+    (
+        "tr",
+        "{{dil|fr|Liberté}}, {{Doğum tarihi|1980|1|5}}, {{çevir|1500|km|mi}}",
+        "Liberté, 5 Ocak 1980, 1.500 km",
+    ),
     ("ja", "{{by|2005}}と{{by|2005年}}", "2005年と2005年"),
     ("pl", "{{fakt|tak|data=2020}} {{lang|en|oak}}", "tak oak"),
 ]
