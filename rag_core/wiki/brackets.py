@@ -16,12 +16,12 @@ _MAX_NESTING = 4
 
 # Inside a pair of quotation marks: nothing but marks.
 _EMPTY = r"[ ,;]*+[\x01\x02][ ,;\x01\x02]*+"
-_BEFORE_QUOTE = re.compile(r"[\"“”»’›](?<=[\x01\x02].)")
+_BEFORE_QUOTE = re.compile(r"[\"“”»’›](?:(?<=[\x01\x02].)|(?<=[\x01\x02] .))")
 _EMPTY_QUOTES = re.compile(
     rf"(?<![\w\"]) ?(?:\"{_EMPTY}\"(?!\w)|“{_EMPTY}”|„{_EMPTY}[“”]|«{_EMPTY}»|‘{_EMPTY}’|‹{_EMPTY}›)"
 )
 
-_SEGMENTS = re.compile(r"([;,；，、])")
+_SEGMENTS = re.compile(r"([;,；，、؛،])")
 # A slash between two readings of which one is gone; not the slash of /ˈɔːk/.
 _LOOSE_SLASH = re.compile(
     r"(?<=[\x01\x02]) */ *(?=[\x01\x02 ]|$)|(?:(?<=[ \x01\x02])|(?<=\A))/ *(?=[\x01\x02])"
@@ -29,11 +29,12 @@ _LOOSE_SLASH = re.compile(
 # A mark that stands for words of its own, not one glued to a word as a reference is.
 _OWN_WORDS = re.compile(r"(?:^|[\s:：*†=~])[\x01\x02]")
 _MARKS = re.compile(r"[\x01\x02]")
-_PUNCTUATION = frozenset(" ,;:/*†‡–—-=~\"'“”„«»‘’.·•…、，；：／・")
+_PUNCTUATION = frozenset(" ,;:/*†‡–—-=~\"'“”„«»‘’.·•…、，；：／・؛،")
 
 # Words that only announce what was dropped.
 _ANNOUNCING = frozenset(
     """
+    le la les à au du des der die das am el il lo
     pronounced pronunciation pronunciations ipa listen born né née nee or and also either in from of
     the a an to for by with at as lit lit. literally meaning romanized romanised transliterated
     transliteration spelled written see b b. d d. c c. ca ca. circa fl fl. r r. i.e. e.g.

@@ -154,7 +154,7 @@ class _Expander:
         return parts
 
 
-_LIST_MARKS = frozenset("*#:;")
+_LIST_MARKS = frozenset("*#:;=")
 _NAME = re.compile(r"[^|{}\[\]]*+")
 _SPLIT_TOKEN = re.compile(r"\{\{|\n[ \t:;*#]*+\{\||\[\[|\]\]|\|")
 # One pattern per bracket: each begins with a literal, which `re` finds ten times faster than a choice.

@@ -116,7 +116,7 @@ class _TagStripper:
                 if not (slash or "=" in attributes or name in self._closed_names()):
                     out.append(escape_markup(match.group()))
                 position = end
-            elif slash or attributes.endswith("/"):
+            elif slash or attributes.rstrip().endswith("/"):
                 out.append(_replacement(name, closing=bool(slash)))
                 if text[end : end + 1] in _LINE_MARKS:
                     self._shield(name, start, end)
@@ -131,6 +131,7 @@ class _TagStripper:
     def _element(self, name: str, attributes: str, content_start: int) -> int:
         """Handle an opening tag; returns where to go on."""
         if name == "table":
+            self._out.append(BREAK)
             return self._table_ends().get(content_start, content_start)
         if name not in _ENCLOSING:
             self._out.append(_replacement(name, closing=False))
@@ -147,7 +148,7 @@ class _TagStripper:
             self._out.append(DROPPED if name == "ref" else "" if name in _INVISIBLE else BREAK)
         elif name in _FORMULA:
             edge = BREAK if "block" in attributes else ""
-            self._out.append(f"{edge}{escape_markup(formula_text(content)) or DROPPED}{edge}")
+            self._out.append(f"{edge}{escape_markup(formula_text(content)) or BREAK}{edge}")
         else:
             edge = "\n" if name == "pre" else ""
             self._out.append(f"{edge}{escape_markup(content)}{edge}")

@@ -15,8 +15,8 @@ _ODD_SPACES = "\t\u00a0\u2002\u2003\u2009\u200a\u202f\u3000"
 _INVISIBLE = "\u00ad\ufeff\u2060\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _SPACES = re.compile(r"  ++")
 
-_SEPARATORS = " ,;:、，；："
-_LISTING = frozenset(",;、，；")
+_SEPARATORS = " ,;:、，；：،؛"
+_LISTING = frozenset(",;、，；،؛")
 _OPENING = frozenset("([（［【「『〔《〈«“„‘")
 _JOINING = frozenset("-–—/'\"“=≈±×+<>~$€£¥#^")
 _CLOSING = frozenset(")]）］】」』〕》〉»”’")

@@ -75,7 +75,7 @@ def day_first(arguments: Arguments) -> str:
 def formatted(arguments: Arguments) -> str:
     """{{date|2010-05-04|mdy}} → "May 4, 2010"; what is no date stays as it is written."""
     date, form = arguments[1], arguments[2].lower()
-    if form.isdecimal() or arguments[2].lower() in _MONTH_NUMBERS:  # {{date|4|May|2010}}
+    if form.isdecimal() or arguments[2][:3].lower() in _MONTH_NUMBERS:  # {{date|4|May|2010}}
         return day_first(arguments)
     if form == "iso" or not (parts := _parse_date(date)):
         return date
@@ -88,12 +88,15 @@ def _parse_date(text: str) -> tuple[str, str, str] | None:
         return match[1], match[2], match[3]
     if match := _ENGLISH_DATE.fullmatch(text):
         day, month, month_2, day_2, year = match.groups()
-        if (month or month_2).lower() in _MONTH_NUMBERS:
-            return year, month or month_2, day or day_2 or ""
+        number = _MONTH_NUMBERS.get((month or month_2)[:3].lower())
+        if number and MONTHS["en"][number - 1].lower().startswith((month or month_2).lower()):
+            return year, str(number), day or day_2 or ""
+    if match := re.fullmatch(r"(\d{4})-(\d\d)", text):
+        return match[1], match[2], ""
     return None
 
 
-_MONTH_NUMBERS = {name.lower(): i for i, name in enumerate(MONTHS["en"], start=1)}
+_MONTH_NUMBERS = {name[:3].lower(): i for i, name in enumerate(MONTHS["en"], start=1)}
 _ENGLISH_DATE = re.compile(r"(?:(\d{1,2}) +([A-Za-z]+)|([A-Za-z]+)(?: +(\d{1,2}))?),? +(\d{1,4})")
 
 

@@ -59,7 +59,7 @@ TABLES = [
     ("{{Infobox x\n| a =\n{|\n| b\n|}\n}}\nAfter.", "After."),
     ("Before.\n{{clear}}{|\n| a\n|}{|\n| b\n|}\nAfter.", "Before. After."),
     ('Before.\n{| class="x"\n| a\n! b\nAfter, never closed.', "Before. After, never closed."),
-    ("A.<table><tr><td>x<table><tr><td>y</td></tr></table>z</td></tr></table>B.", "A.B."),
+    ("A.<table><tr><td>x<table><tr><td>y</td></tr></table>z</td></tr></table>B.", "A. B."),
     ("{| a\n| b\n|}\nAfter.", "After."),
     ("{{Infobox\n|a=\n{|\n| b\n|}}}\nAfter.", "After."),
     ("Set {|x|} and {{{1|default}}} stay.", "Set {|x|} and default stay."),
@@ -172,6 +172,7 @@ EMPTIED = [
         "Oak (/ˈoʊk/ {{x}}; a tree) and (1950?<ref>x</ref>) and (also<ref>y</ref>).",
         "Oak (/ˈoʊk/; a tree) and (1950?) and (also).",
     ),
+    ("A (né le {{x}}) « {{y}} » est, ({{x}}؛ {{y}}، b).", "A est, (b)."),
     ("Sum ( ; 1900) of (a warming by CO2,) it.", "Sum (1900) of (a warming by CO2) it."),
 ]
 PARTED = [
@@ -181,6 +182,7 @@ PARTED = [
     ("plant<pre>x y</pre>The", "plant x y The"),
     ('is<math display="block">\\frac{1}{2}</math>where', "is where"),
     ("plant.<ref>x</ref>The tree<ref name=a />, so", "plant. The tree, so"),
+    ("a<table><tr><td>x</td></tr></table>b<math>\\frac12</math>c<ref name=x / >d", "a b cd"),
     ("soft{{shy}}ware, anti<ref>x</ref>body", "software, antibody"),
     ("One.<ref>open\nTwo.<ref>x</ref> Three.", "One. Two. Three."),
     ("One.<ref>x</ref\n\nTwo. 5 > 3.", "One. Two. 5 > 3."),

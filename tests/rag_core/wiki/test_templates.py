@@ -87,8 +87,9 @@ ENGLISH_CASES = [
         "May 4, 2010, May 4, 2010, 4 May 2010",
     ),
     (
-        "{{date|4 May 2010}}, {{date|2010-05-04|iso}}, {{date|spring 2010|dmy}}",
-        "4 May 2010, 2010-05-04, spring 2010",
+        "{{date|3 Mar 2010|mdy}}, {{date|2010-05|dmy}}, {{date|4 May 2010}}, "
+        "{{date|2010-05-04|iso}}, {{date|spring 2010|dmy}}",
+        "March 3, 2010, May 2010, 4 May 2010, 2010-05-04, spring 2010",
     ),
     (
         "a {{convert|10|ft|m|adj=mid|-long}} boat, {{convert|6|ft|m|adj=mid|tall}} man",
