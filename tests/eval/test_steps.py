@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.miniature.demo import demo_steps
 from eval._steps import Step, StepError, run_steps
+from eval.miniature.demo import demo_steps
 
 
 def write_module(directory: Path, name: str, code: str) -> None:
