@@ -90,7 +90,6 @@ def join_parts(output: str, fingerprint: str, schema: pa.Schema, urls: list[str]
     started = time.time()
     batches = (batch for url in urls for batch in read_part(url))
     written = write_batches(files.join(output, PER_EXAMPLE), schema, batches)
-    files.delete(urls)
     counts = {"read": written["rows"], "written": written["rows"], "skipped": {}, "dead_lettered": {}}
     return {
         "index": 0,

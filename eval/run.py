@@ -19,6 +19,7 @@ from beam_jobs.transforms.parts import failure_url
 from beam_jobs.transforms.stage import StagePlan, run_stage
 from eval._cells import Cell, KeyCell
 from eval._examples import EvalTask, RunSpec, load_inputs
+from eval._kept import delete_kept, keep_part, kept_cells, rows_url
 from eval._score import CellKey, score_part
 from eval._summary import join_parts, merge_cells, summary_rows, write_batches, write_summary
 from eval.metrics import get_metric
@@ -27,7 +28,7 @@ from rag_core.datasets import TASKS
 from rag_core.digest import file_digest
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
-from rag_core.run_dir import WORK, RunDir, finish_run, read_manifest, report_url, run_input
+from rag_core.run_dir import MANIFEST, RunDir, finish_run, read_manifest, run_input
 
 LOGIC_VERSION = 2
 ROWS_PER_PART = 4096
@@ -82,23 +83,30 @@ Total = tuple[list[tuple[int, str]], Cells]
 
 
 class ScorePart(beam.DoFn):
-    """A part's rows are written, its sums passed on (or the error of bad data)."""
+    """A part's rows are written, its sums kept and passed on (or the error of bad data).
 
-    def __init__(self, output: str) -> None:
-        self._output = output
+    A part that this run has scored before it was killed is not scored again.
+    """
+
+    def __init__(self, output: str, fingerprint: str) -> None:
+        self._output, self._fingerprint = output, fingerprint
 
     def setup(self) -> None:
         register_file_systems()
 
     def process(self, part: Part) -> Iterator[Total]:
+        kept = kept_cells(self._output, part.index, self._fingerprint)
+        if kept is not None:
+            yield [], kept
+            return
         task = EvalTask.from_json(part.source["task"])
         try:
             batches, cells = score_part(task, *part.source["rows"])
         except DataError as error:
             yield [(part.index, str(error))], {}
             return
-        written = write_batches(part_url(self._output, part.index), load_inputs(task).schema(), batches)
-        files.write_json(report_url(self._output, part.index), {"index": part.index, **written})
+        written = write_batches(rows_url(self._output, part.index), load_inputs(task).schema(), batches)
+        keep_part(self._output, part.index, self._fingerprint, written, cells)
         yield [], cells
 
 
@@ -121,23 +129,25 @@ class MergeParts(beam.CombineFn):
         return total
 
 
-def part_url(output: str, number: int) -> str:
-    return files.join(output, WORK, f"per_example-{number:05d}.parquet")
-
-
 def finish(total: Total, task: EvalTask, output: str, run: dict[str, Any], n_parts: int) -> None:
-    """Write the two tables and the manifest, or the failure for the process that started the job."""
+    """Write the two tables and the manifest, or the failure for the process that started the job.
+
+    The parts go last: whatever ends this step before, a retry or a restart finds them all.
+    """
     register_file_systems()
+    if files.exists(files.join(output, MANIFEST)):  # a runner that runs the step twice
+        return
     errors, cells = total
     if errors:
         files.write_json(failure_url(output), {"token": run["owner"]["token"], "errors": sorted(errors)})
         return
     inputs = load_inputs(task)
-    urls = [part_url(output, number) for number in range(n_parts)]
+    urls = [rows_url(output, number) for number in range(n_parts)]
     report = join_parts(output, run["fingerprint"], inputs.schema(), urls)
     write_summary(output, summary_rows(task, inputs, cells))
     extra = {"runs": {r.spec.name: run_counts(r) for r in inputs.runs}, **inputs.about}
     finish_run(output, run, [report], 1, extra)
+    delete_kept(output, n_parts)
 
 
 def run_counts(run: Any) -> dict[str, Any]:
@@ -168,7 +178,7 @@ def build_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> Any
         pipeline
         | "Parts" >> beam.Create(plan.parts)
         | "Spread" >> beam.Reshuffle()
-        | "Score" >> beam.ParDo(ScorePart(run.output))
+        | "Score" >> beam.ParDo(ScorePart(run.output, run.fingerprint))
         | "Merge" >> beam.CombineGlobally(MergeParts())
         | "Finish" >> beam.Map(finish, task, run.output, run.run, len(plan.parts))
     )

@@ -37,7 +37,10 @@ def normalize_answer(text: str) -> str:
     is: a curly apostrophe or an en dash stays. Nothing is done about Unicode forms: composed and
     decomposed letters differ, as they do in the SQuAD, DPR and KILT scorers (DrQA's pipeline composes
     first). Articles go by the standard library's `\\b`, as in SQuAD and KILT, for which a combining
-    mark is no letter; DPR's `regex` module takes it for one (only "À" written as A + U+0300 shows it).
+    mark is no letter: "À la carte" written as A + U+0300 loses its A as an article, and equals a bare
+    U+0300 with " la carte". DPR's, DrQA's and Atlas' `regex` module takes the mark for a letter and keeps
+    the A: there the two differ. Only text in decomposed form with a mark on a lone a shows it; SQuAD's
+    rule is the one in use here, under every name that has it.
     """
     if text.isascii() and text.isprintable():  # the fast way: every word boundary is a space
         text = f" {text.encode().translate(_LOWER_BYTES, _PUNCTUATION_BYTES).decode()} "

@@ -5,7 +5,8 @@
 h and r sum the tokens of the predictions and of the references closest in length (ties: the shorter). An
 empty prediction costs only length; a mean of sentence scores is another number. Questions whose
 reference is `No Answer Present.` are left out (`unanswerable="drop"`); abstaining on an answerable one is
-an empty answer. Source: `Evaluation/bleu/bleu_scorer.py` (coco-caption's, option closest) and
+an empty answer. (A plain list of texts of which that would leave nothing is scored as texts; see
+`rouge_l_msmarco`.) Source: `Evaluation/bleu/bleu_scorer.py` (coco-caption's, option closest) and
 `ms_marco_eval.py`. COCO's PTB variant is not offered: it drops the punctuation that MS MARCO keeps.
 """
 
@@ -25,7 +26,7 @@ class Bleu1MsMarco(PooledMetric):
     width = 3
 
     def __init__(self, unanswerable: str = "drop") -> None:
-        self.unanswerable = unanswerable
+        self.unanswerable = msmarco_text.check_rule(unanswerable)
         tok = msmarco_text.tokenizer_version()
         self.options = f"case:lc|tok:{tok}|len:closest|unanswerable:{unanswerable}|like:ms_marco_eval"
 

@@ -95,7 +95,8 @@ def compute(name: str, predictions: Any, references: Any = None, **options: Any)
     predictions, references = paired(metric, predictions, references)
     rows, n_missing = _statistics(metric, predictions, references)
     scored = [row for row in rows if row is not None]
-    if not scored and getattr(metric, "unanswerable", "") == "drop" and not by_id and _plain(predictions):
+    drops = getattr(metric, "unanswerable", "") == "drop" and "unanswerable" not in options
+    if not scored and drops and not by_id and _plain(predictions):
         return compute(name, predictions, references, unanswerable="score", **options)
     per_example = [None if row is None else metric.example(row) for row in rows]
     value = mean(v for v in per_example if v is not None) if metric.is_mean else metric.total(scored)

@@ -60,6 +60,13 @@ def is_unanswerable(references: Sequence[str]) -> bool:
     return NO_ANSWER in references
 
 
+def check_rule(unanswerable: str) -> str:
+    """The rule for questions without an answer: left out ("drop", the script's) or scored as texts."""
+    if unanswerable not in ("drop", "score"):
+        raise ValueError(f"unanswerable={unanswerable!r}: use 'drop' or 'score'")
+    return unanswerable
+
+
 def answer_text(prediction: str) -> str:
     """The text that is scored: abstaining on an answerable question is an empty answer."""
     return "" if prediction == NO_ANSWER else prediction

@@ -7,6 +7,11 @@ The mean over questions. The two maxima may come from different references. Toke
 one empty token, so that two empty texts have 1. Unanswerable questions are left out; over none the value
 is undefined. Source: `Evaluation/rouge/rouge.py` and `ms_marco_eval.py`. A target that is a list is a
 list of references, never one text of its brackets.
+
+List or mapping: predictions by id, or with `No Answer Present.` among them, are an MS MARCO file and go by
+the script's rule for unanswerable questions. A plain list of texts of which that rule would leave nothing
+is meant as texts: it is scored against the phrase itself, as `rouge.py` alone does. `unanswerable="drop"`
+or `"score"` says which, and the signature tells.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ class RougeLMsMarco(MeanMetric):
     width = 4
 
     def __init__(self, unanswerable: str = "drop") -> None:
-        self.unanswerable = unanswerable
+        self.unanswerable = msmarco_text.check_rule(unanswerable)
         tok = msmarco_text.tokenizer_version()
         self.options = (
             f"case:lc|tok:{tok}|beta:1.2|refs:max-p,max-r|unanswerable:{unanswerable}|like:ms_marco_eval"

@@ -82,6 +82,24 @@ def test_msmarco_files(shared_cases):
     assert missing.value == pytest.approx(0.5), "one right; one answerable and one unanswerable are wrong"
 
 
+def test_msmarco_unanswerable_questions_in_a_list_and_by_id():
+    ours, gold = ["no answer here"], [["No Answer Present."]]
+    assert compute("rouge_l_msmarco", {"1": ours[0]}, {"1": gold[0]}).value is None
+    assert 0 < compute("rouge_l_msmarco", ours, gold).value < 1, "plain texts"
+    assert compute("rouge_l_msmarco", ours, gold, unanswerable="drop").value is None
+    assert compute("rouge_l_msmarco", {"1": ours[0]}, {"1": gold[0]}, unanswerable="score").value > 0
+    for name in ("rouge_l_msmarco", "bleu1_msmarco"):
+        with pytest.raises(ValueError, match="unanswerable='keep': use 'drop' or 'score'"):
+            compute(name, ours, gold, unanswerable="keep")
+
+
+def test_a_mark_by_itself_is_what_the_rule_of_squad_makes_of_it():
+    from rag_core.answers import normalize_answer
+
+    assert normalize_answer("A\u0300 la carte") == normalize_answer("\u0300 la carte") == "\u0300 la carte"
+    assert compute("exact_match", ["A\u0300 la carte"], ["\u0300 la carte"]).value == 1.0, "em-33; DPR: 0"
+
+
 def test_q_bleu1(shared_cases):
     for case in rows(shared_cases, "qbleu1"):
         for name, key in (("q_bleu1", "expected_squad_tuned"), ("q_bleu1_default", "expected")):
