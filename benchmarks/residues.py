@@ -32,7 +32,8 @@ RESIDUES = {
     "heading or list": r"^(?:==|[*#;:])",
     "behaviour switch": r"__[A-Z]+__",
     "entity": r"&(?:nbsp|ndash|mdash|amp|lt|gt|quot|#\d+);",
-    "empty brackets": r"\([ ,;:]*\)|\( *[;,]|[;,] *\)",
+    # Behind a space: `f()` and `!"#$%&'()` are their authors' own.
+    "empty brackets": r"(?<!\S)\([ ,;:]*\)|\( *[;,]|[;,] *\)",
     "placeholder": r"\b(?:codice|formula)_\d",
     "category or language link": r"^(?:Category|File|Image|[a-z]{2}):",
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from rag_core.wiki.marks import BREAK
+from rag_core.wiki.marks import BREAK, TRACES
 from rag_core.wiki.templates.languages import LANGUAGE_NAMES
 
 _PAIRS = ("()", "[]", "（）", "［］", "【】", "〔〕", "「」", "『』", "《》", "〈〉")
@@ -44,6 +44,12 @@ _ANNOUNCING = frozenset(
     pronunciación nato nata pronuncia pronunciato ou nascido nascida или и род род. ум ум.
     произносится также lub i ur ur. zm zm. wym wym. eller född och uttal geboren of en または および 或 和 与
     또는
+    """.split()
+)
+# Words that join it to something else, or point to a sound.
+_JOINING = frozenset(
+    """
+    or and also listen ipa oder und ou et o y e u или и lub i eller och of en または および 或 和 與 또는
     """.split()
 )
 _LANGUAGE_WORDS = frozenset(name.casefold() for name in LANGUAGE_NAMES.values())
@@ -90,6 +96,8 @@ def _only_announces(part: str) -> bool:
     if not _OWN_WORDS.search(part):
         return False
     text = " ".join(_MARKS.sub(" ", part).casefold().split())
+    if part.rstrip()[-1] not in TRACES:  # "{{x}} or": what the words announce would stand behind them
+        return all(word in _JOINING or _PUNCTUATION.issuperset(word) for word in text.split())
     if text.endswith((":", "：")) or text in _LANGUAGE_WORDS:
         return True
     return all(word in _ANNOUNCING or _PUNCTUATION.issuperset(word) for word in text.split())

@@ -21,6 +21,8 @@ _TAG = re.compile(
 # What a reference never holds: another one, or a blank line. Then its end is another one's.
 _NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
 _LOOSE_CLOSE = re.compile(r"</ref\b[^<>\n]*+(?:>|(?=[\n<])|\Z)", re.IGNORECASE)
+# `<ref name="a"` without its `>`.
+_BROKEN_OPENING = re.compile(r"<ref\s++(?:name|group)\s*+=\s*+(?:\"[^\"<>\n]*+\"|[^\s<>\"/]++)\s?/?")
 # Where the line ends, unless it ends inside a template.
 _LINE_END = re.compile(r"\n(?![ \t]*+[|}])")
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
@@ -126,7 +128,8 @@ class _TagStripper:
                 if text[end : end + 1] in _LINE_MARKS:
                     self._shield(name, start, end)
         out.append(text[position:])
-        return "".join(out)
+        stripped = "".join(out)
+        return _BROKEN_OPENING.sub(DROPPED, stripped) if "<ref" in stripped else stripped
 
     def _element(self, name: str, attributes: str, content_start: int) -> int:
         """Handle an opening tag; returns where to go on."""

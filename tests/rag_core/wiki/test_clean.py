@@ -172,6 +172,7 @@ EMPTIED = [
         "Oak (/ˈoʊk/ {{x}}; a tree) and (1950?<ref>x</ref>) and (also<ref>y</ref>).",
         "Oak (/ˈoʊk/; a tree) and (1950?) and (also).",
     ),
+    ("A ({{x}}[[a|b]]) c, (see {{x}} and b), ({{x}} or {{y}}, listen).", "A (b) c, (see and b), (listen)."),
     ("A (né le {{x}}) « {{y}} » est, ({{x}}؛ {{y}}، b).", "A est, (b)."),
     ("Sum ( ; 1900) of (a warming by CO2,) it.", "Sum (1900) of (a warming by CO2) it."),
 ]
@@ -190,6 +191,7 @@ PARTED = [
     ("A.<ref>x</ref name=a> B.<ref>y</ref> C.\n\nD.", "A. B. C. D."),
     ("A.<ref>x</ref B.\nC.<ref>y</ref> D.", "A. C. D."),
     ("A<ref>open.", "A open."),
+    ('A.<ref name="x" Text.\n\nNext <b>p</b>', "A. Text. Next p"),
     ("5 <a 6\n\nb > c", "5 <a 6 b > c"),
 ]
 NO_LISTS = [
