@@ -12,7 +12,7 @@ ab: афаил файл изображение ; акатегориа катег
 ace: beureukaih berkas gambar ; kawan kategori
 af: lêer beeld ; kategorie
 ak: ; nkyekyem
-als/bar/de/frr/pdt: datei bild ; kategorie
+als/gsw/bar/de/frr/pdt: datei bild ; kategorie
 alt/av/koi/krc/kv/ru: файл изображение ; категория
 am: ስዕል ; መደብ
 ami: faylo 檔案 文件 圖像 圖片 档案 图像 图片 ; kasasiwasiw 分類 分类
@@ -32,9 +32,9 @@ az: fayl şəkil ; kateqoriya
 azb: فایل پرونده تصویر ; بؤلمه رده
 ba: файл рәсем изображение ; категория төркөм
 ban/bbc/btm/bug/id/min/nia: berkas gambar ; kategori
-bat-smg: abruozdielis vaizdas ; kateguorėjė kategorija
+bat-smg/sgs: abruozdielis vaizdas ; kateguorėjė kategorija
 bcl: ladawan ; kategorya
-be/be-x-old: файл выява ; катэгорыя
+be/be-x-old/be-tarask: файл выява ; катэгорыя
 bg: файл картинка ; категория
 bjn: barakas berkas gambar ; tumbung kategori
 blk: ဖုဲင် ဖိုင် ; ကဏ္ဍ
@@ -72,7 +72,7 @@ ext: archivu archivo imagen ; categoría categoria
 fa: پرونده تصویر ; رده
 fat: fael ; nkyekyεmu
 fi: tiedosto kuva ; luokka
-fiu-vro: pilt fail ; katõgooria kategooria
+fiu-vro/vro: pilt fail ; katõgooria kategooria
 fo: mynd ; bólkur
 fon: wékpo fichier ; akpaxwé catégorie
 frp: fichiér émâge fichier ; catègorie catégorie
@@ -92,7 +92,7 @@ got: 𐍆𐌴𐌹𐌻𐌰 ; 𐌷𐌰𐌽𐍃𐌰
 gu: ચિત્ર ; શ્રેણી
 guw: wepo ; adà
 gv: coadan ; ronney
-hak/zh-classical: 檔案 文件 圖像 圖片 档案 图像 图片 ; 分類 分类
+hak/zh-classical/lzh: 檔案 文件 圖像 圖片 档案 图像 图片 ; 分類 分类
 haw: waihona kiʻi ; māhele
 he: קובץ תמונה ; קטגוריה
 hif: ; vibhag
@@ -151,7 +151,7 @@ ml: പ്രമാണം ചി ചിത്രം പ്ര ; വർഗ്ഗ�
 mn: файл зураг ; ангилал
 mni: ꯐꯥꯏꯜ ; ꯃꯆꯥꯈꯥꯏꯕ
 mnw: ဝှာင် ဖိုင် ; ကဏ္ဍ
-mo/ro/roa-rup: fișier imagine fişier ; categorie
+mo/ro/roa-rup/rup: fișier imagine fişier ; categorie
 mr: चित्र ; वर्ग
 mrj: файл изображение ; категори категорий категория
 mt: stampa ; kategorija
@@ -165,7 +165,7 @@ nds-nl: bestaand ofbeelding bestand afbeelding ; kategorie categorie kattegerie
 nds: bild datei ; kategorie
 new: किपा ; पुचः
 nl: bestand afbeelding ; categorie
-nn/no: fil bilde bilete ; kategori
+nn/no/nb: fil bilde bilete ; kategori
 nqo: ߞߐߕߐ߮ ; ߦߌߟߡߊ
 nso: seswantšho ; setensele
 nv: eʼelyaaígíí ; tʼááłáhági_átʼéego
@@ -251,8 +251,8 @@ xal: боомг зург файл изображение ; әәшл янз ка�
 yi: טעקע בילד קובץ תמונה ; קאַטעגאָריע קאטעגאריע קטגוריה
 yo: fáìlì àwòrán ; ẹ̀ka
 zea: plaetje bestand afbeelding ; categorie
-zh-min-nan: tóng-àn 文件 檔案 圖像 圖片 档案 图像 图片 ; lūi-pia̍t 分類 分类
-zh-yue: 文件 檔 檔案 档 档案 圖 圖像 图 图像 ; 分類 類 类 分类
+zh-min-nan/nan: tóng-àn 文件 檔案 圖像 圖片 档案 图像 图片 ; lūi-pia̍t 分類 分类
+zh-yue/yue: 文件 檔 檔案 档 档案 圖 圖像 图 图像 ; 分類 類 类 分类
 """
 
 

@@ -66,8 +66,9 @@ class LinkPrefixes:
         local = namespaces or {}
         files, categories = set(_ENGLISH_FILE), set(_ENGLISH_CATEGORY)
         for lang in langs:
-            for names, more in zip((files, categories), LOCAL_NAMES.get(lang, ((), ()))):
-                names.update(more)
+            own = LOCAL_NAMES.get(lang) or LOCAL_NAMES.get(lang.partition("-")[0], ((), ()))
+            files.update(own[0])
+            categories.update(own[1])
         for names, key in ((files, FILE_NAMESPACE), (categories, CATEGORY_NAMESPACE)):
             if key in local:
                 names.add(local[key].replace("_", " ").casefold())

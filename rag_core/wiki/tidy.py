@@ -107,5 +107,5 @@ def _apart(before: str, after: str, is_break: bool) -> bool:
     if before > "\u2e7f" or after > "\u2e7f":  # Chinese and Japanese have no spaces
         return False
     if is_break:
-        return (after.isalnum() or after in "([\"“„«'") and before not in _JOINING
+        return (after.isalnum() or after in '(["“„«') and before not in _JOINING
     return after.isalpha() and before in ".,;:!?)"

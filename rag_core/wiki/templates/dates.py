@@ -213,3 +213,9 @@ def old_style(arguments: Arguments) -> str:
     """{{OldStyleDate|14 May|1907|1 May}} → "14 May [O.S. 1 May] 1907"."""
     date, year, old = arguments[1], arguments[2], arguments[3]
     return " ".join(filter(None, (date, f"[O.S. {old}]" if old else "", year)))
+
+
+def old_style_two_years(arguments: Arguments) -> str:
+    """{{OldStyleDateDY|1 January|1900|20 December 1899}} → "1 January 1900 [O.S. 20 December 1899]"."""
+    new = " ".join(filter(None, (arguments[1], arguments[2])))
+    return f"{new} [O.S. {arguments[3]}]" if arguments[3] else new

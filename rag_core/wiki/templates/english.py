@@ -13,7 +13,14 @@ from rag_core.wiki.templates.building import (
     table,
     wrapped,
 )
-from rag_core.wiki.templates.dates import as_of, formatted, old_style, year_first, years_between
+from rag_core.wiki.templates.dates import (
+    as_of,
+    formatted,
+    old_style,
+    old_style_two_years,
+    year_first,
+    years_between,
+)
 from rag_core.wiki.templates.units import abbreviated, convert
 
 # One argument, in another font, colour or size.
@@ -198,7 +205,8 @@ DATES = {
     "birth year and age | death year and age | birth-date | birth-date and age | death-date | "
     "death-date and age | start-date | end-date": shown(1),
     "date": formatted,
-    "oldstyledate | old style date | oldstyledatedy | old style date dy": old_style,
+    "oldstyledate | old style date": old_style,
+    "oldstyledatedy | old style date dy": old_style_two_years,
     "age | age in years | years between | age in years nts | age at date": years_between,
     "bce": renderers.with_suffix("BCE"),
     "bc": renderers.with_suffix("BC"),

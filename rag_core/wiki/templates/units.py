@@ -177,7 +177,7 @@ def convert(arguments: Arguments | _Abbreviated) -> str:
         return ""
     before = after = ""
     if arguments["adj"] == "pre" and len(values) > 2:
-        before = values.pop(1) + " "
+        before = values.pop(-1 if _is_unit(values[1]) else 1) + " "
     elif arguments["adj"] == "mid" and len(values) > 2 and not _is_unit(values[-1]):
         after = values.pop()
         after = after if after.startswith("-") else f" {after}"

@@ -115,6 +115,7 @@ ENGLISH_CASES = [
         "5 {{BCE}}, {{BC|5}}, {{AD|79}}, 9 {{CE}}, {{highlight|so|red}}, {{DMS|12|34|56|N}}",
         "5 BCE, 5 BC, AD 79, 9 CE, so, 12°34′56″N",
     ),
+    ("{{OldStyleDateDY|1 January|1900|20 December 1899}}", "1 January 1900 [O.S. 20 December 1899]"),
     ("{{vol.|3}}{{snds}}x", "vol. 3 – x"),
     ("a {{=}} b {{!}} c {{(}}d{{)}}", "a = b | c {d}"),
 ]
