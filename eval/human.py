@@ -22,6 +22,7 @@ from eval._human_judgements import OPTIONS, read_judgements, read_key
 from eval._human_sheets import CRITERIA, Item, Pair, csv_sheet, html_sheet, make_items, make_key, sample
 from eval._human_table import aggregate, as_lines
 from eval._paired import NotComparable, Results, load_results
+from eval.pages.views import split_run
 from rag_core import files
 from rag_core.errors import EXIT_NOT_COMPARABLE, DataError, UsageError, run_command
 
@@ -123,7 +124,7 @@ def sheet(args: argparse.Namespace) -> int:
     """Write the sheets; an output whose key is another one's is refused, since judgements would be lost."""
     if args.annotators < 1 or (args.n is not None and args.n < 1):
         raise UsageError("--annotators and --n must be at least 1")
-    a, b = _open(args.a), _open(args.b)
+    a, b = (load_results(*split_run(argument)) for argument in (args.a, args.b))
     pairs, counts = pairs_of(a, b)
     chosen = sample(pairs, args.n, args.seed)
     if not chosen:
@@ -172,6 +173,12 @@ def table(args: argparse.Namespace) -> int:
             pq.write_table(pa.Table.from_pylist(result["pairs"], _VOTES), stream)
     print("\n".join(as_lines(result)))
     print(", ".join(f"{n} {what}" for what, n in result["counts"].items()))
+    for name, criterion in result["criteria"].items():
+        votes = criterion["pairs_by_votes"]
+        if len(votes) > 1:
+            print(
+                f"{name}: pairs by number of judgements: " + ", ".join(f"{k}: {n}" for k, n in votes.items())
+            )
     for person in result["annotators"]:
         gold, first = person["gold"], person["first_preferred"]
         print(f"{person['annotator']}: {person['judged']} judged"
@@ -179,13 +186,6 @@ def table(args: argparse.Namespace) -> int:
               + (f", first text preferred {first['count']} of {first['n']}" if first["n"] else "")
               + (", left out" if person["removed"] else ""))  # fmt: skip
     return 0
-
-
-def _open(argument: str) -> Results:
-    directory, colon, run = argument.rpartition(":")
-    if colon and not argument.endswith("/") and not files.exists(files.join(argument, "_manifest.json")):
-        return load_results(directory, run)
-    return load_results(argument)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -97,7 +97,8 @@ def examples_section(data: Sequence[Mapping[str, Any]]) -> Markup:
         _field("sort", "Sort by", element("select", id="sort")),
         element("label", element("input", type="checkbox", id="reverse"), " reverse", class_="check"),
     ]  # fmt: skip
-    listed = element("div", element("div", id="rows"), id="list", role="listbox", tabindex=0,
+    rows = element("div", id="rows", role="presentation")
+    listed = element("div", rows, id="list", role="listbox", tabindex=0,
                      aria_label="Examples; arrow keys choose one, Enter goes to it")  # fmt: skip
     return section(
         "examples",

@@ -114,7 +114,8 @@ def changes_section(views: Sequence[View]) -> Markup:
         n = len(view.candidate.results.rows)
         rows.append([view.name, view.primary or MISSING, *counts, f"{no_answer:,}", f"{n:,}"])
     head = ("Runs", "By", "Lost", "Won", "Changed answers", "Without an answer", "Questions")
-    return section("changes", "What changed", [table("Examples that changed", head, rows)])
+    notes = [element("p", view.note, class_="warn") for view in views if view.note]
+    return section("changes", "What changed", [*notes, table("Examples that changed", head, rows)])
 
 
 def metrics_section(views: Sequence[View]) -> Markup:

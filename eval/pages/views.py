@@ -38,6 +38,8 @@ class View:
     baseline: Run | None
     primary: str | None
     """The metric whose changes are shown first."""
+    note: str | None = None
+    """Why a run that was to be held against another stands alone."""
 
     @property
     def task(self) -> str:
@@ -69,11 +71,17 @@ class View:
         return (rows[metric].astype(float) - before[metric].astype(float)).to_numpy(), changed
 
 
+def split_run(argument: str) -> tuple[str, str | None]:
+    """`DIR:RUN` as directory and run; a directory whose name holds a colon is a directory."""
+    directory, colon, run = argument.rpartition(":")
+    if not colon or "/" in run or files.exists(files.join(argument, "_manifest.json")):
+        return argument, None
+    return directory, run
+
+
 def open_runs(argument: str, predictions: Mapping[str, str]) -> list[Run]:
     """All runs of `DIR`, or one of `DIR:RUN`. `predictions` maps content digests to directories."""
-    directory, colon, name = argument.rpartition(":")
-    if not colon or argument.endswith("/") or files.exists(files.join(argument, "_manifest.json")):
-        directory, name = argument, ""
+    directory, name = split_run(argument)
     names = [name] if name else list(stage_manifest(directory, "eval")["runs"])
     inputs = read_manifest(directory)["inputs"].get("runs", {})
     runs = []
@@ -147,10 +155,13 @@ def same_questions(a: Run, b: Run) -> bool:
 
 
 def _view(candidate: Run, baseline: Run | None, verdict: Mapping[str, Any] | None) -> View:
+    note = None
     if baseline is not None and not same_questions(baseline, candidate):
-        raise UsageError(
-            f"{baseline.results.path} and {candidate.results.path}: other questions or references"
+        note = (
+            f"{candidate.label} ({candidate.results.path}) stands alone: {baseline.results.path} has other "
+            "questions or references."
         )
+        baseline = None
     if baseline is not None and baseline.label == candidate.label:
         baseline = replace(baseline, name=f"{baseline.label} (baseline)")
     view = View(candidate, baseline, None)
@@ -161,7 +172,7 @@ def _view(candidate: Run, baseline: Run | None, verdict: Mapping[str, Any] | Non
         if c.get("primary") and c.get("task") == view.task
     ]
     primary = next((m for m in named if m in metrics), metrics[0] if metrics else None)
-    return View(candidate, baseline, primary)
+    return View(candidate, baseline, primary, note)
 
 
 def runs_by_task(views: Sequence[View]) -> dict[str, list[Run]]:
@@ -192,7 +203,4 @@ def _told_baselines(verdict: Mapping[str, Any]) -> dict[str, str]:
 
 def _place(argument: str) -> str:
     """A results directory, however it was written: without its run's name and a slash at the end."""
-    directory, colon, _ = argument.rpartition(":")
-    if colon and not files.exists(files.join(argument, "_manifest.json")):
-        argument = directory
-    return argument.rstrip("/")
+    return split_run(argument)[0].rstrip("/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -18,6 +19,7 @@ _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --remote-debugging-pipe"
 ).split()
+_SILENCE_SECONDS = 120
 
 
 class Chromium:
@@ -39,7 +41,7 @@ class Chromium:
         )
         os.close(to_browser)
         os.close(from_browser)
-        self._buffer, self._number, self._session = b"", 0, ""
+        self._buffer, self._number, self._session, self._loaded = b"", 0, "", False
         self.console: list[str] = []
         self.requests: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -67,6 +69,8 @@ class Chromium:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            if not select.select([self._read], [], [], _SILENCE_SECONDS)[0]:
+                raise RuntimeError(f"the browser said nothing for {_SILENCE_SECONDS} s")
             block = os.read(self._read, 1 << 20)
             if not block:
                 raise RuntimeError("the browser ended")
@@ -82,6 +86,8 @@ class Chromium:
             self.console.append(json.dumps(params["exceptionDetails"]))
         elif method == "Log.entryAdded":
             self.console.append(params["entry"]["text"])
+        elif method == "Page.loadEventFired":
+            self._loaded = True
         elif method == "Page.javascriptDialogOpening":
             self.console.append(f"dialog: {params['message']}")
         elif method == "Network.requestWillBeSent":
@@ -96,9 +102,14 @@ class Chromium:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, path: Path) -> None:
-        """Open a file and wait until it is loaded."""
+        """Open a file and wait until it is loaded.
+
+        By the event: a script that is sent while a page gives way to the next may never be answered.
+        """
+        self._loaded = False
         self.call("Page.navigate", url=path.resolve().as_uri())
-        self.wait("document.readyState === 'complete'")
+        while not self._loaded:
+            self._event(self._next())
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page; RuntimeError when it throws."""
@@ -106,6 +117,11 @@ class Chromium:
         if "exceptionDetails" in done:
             raise RuntimeError(json.dumps(done["exceptionDetails"]))
         return done["result"].get("value")
+
+    def busy_seconds(self) -> float:
+        """Processor time of the page's main thread since it was opened; Performance must be enabled."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "TaskDuration")
 
     def wait(self, expression: str, seconds: float = 20) -> None:
         end = time.monotonic() + seconds

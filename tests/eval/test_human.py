@@ -155,6 +155,13 @@ def test_from_sheet_to_table(sheets, tmp_path, capsys):
     table = json.loads((tmp_path / "s.json").read_text())
     assert table["counts"]["removed"] == 30 and table["criteria"]["factuality"]["alpha"] is None
     assert "| SecretRag better | 100.0 [88.6, 100.0] (30) |" in (tmp_path / "t.md").read_text()
+    rows = [json.loads(line) for line in open(paths[0]).read().splitlines()]
+    rows = [row for row in rows if not key["items"][row["item"]]["gold"]][1:]
+    (tmp_path / "short").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert (
+        human.main(["aggregate", str(tmp_path / "short"), paths[1], "--key", str(sheets / "key.json")]) == 0
+    )
+    assert "factuality: pairs by number of judgements: 1: 1, 2: 29" in capsys.readouterr().out
     again = ["aggregate", paths[0], *argv[1:], "--json", str(tmp_path / "again.json")]
     assert human.main(again) == 0
     assert json.loads((tmp_path / "again.json").read_text())["counts"]["read again"] == 31

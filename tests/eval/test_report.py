@@ -173,6 +173,17 @@ def test_runs_are_paired_as_told(world, tmp_path):
         names(a + ":c")
 
 
+def test_runs_over_other_questions_stand_alone(world, tmp_path):
+    views = make_views([world["b"]], [world["a"]], None, [])
+    other = views[0].baseline.results
+    other.rows = other.rows.iloc[1:]
+    from eval.pages.views import Run, _view
+
+    view = _view(Run(views[0].candidate.results), Run(other), None)
+    assert view.baseline is None and view.note.endswith("has other questions or references.")
+    assert view.note in Page(report.report([view])).text
+
+
 def test_runs_of_one_name_are_told_apart(world):
     (view,) = make_views([world["a"]], [world["a"]], None, [])
     assert view.name == "custom: run <a> (baseline) → run <a>"

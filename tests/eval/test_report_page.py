@@ -1,7 +1,5 @@
 """The report in headless Chromium: it filters, sorts and scrolls, and runs nothing that the data hold."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,25 +192,27 @@ def test_two_pairs_of_runs(browser, world, tmp_path):
 
 
 def test_quick_at_20000_examples(browser, tmp_path):
-    """A tenth changed, 10 passages with posteriors on both sides; limits are ample for a loaded machine."""
+    """Half changed, 10 passages with posteriors on both sides. Limits are of processor time, and ample."""
     n = 20_000
     (tmp_path / "big.html").write_text(report.report([big_view(n)]))
     browser.console.clear()
     browser.size(1440, 900)
-    started = time.monotonic()
+    browser.call("Performance.enable", timeDomain="threadTicks")
     browser.open(tmp_path / "big.html")
-    browser.wait(f"{COUNT} === '20,000 of 20,000 examples'")
-    loaded = time.monotonic() - started
+    took = {"load": browser.busy_seconds()}
+    assert browser.js(COUNT) == "20,000 of 20,000 examples"
     assert browser.js(f"{ROWS}.length") < 40, "only what is in sight is made"
-    timed = "(() => { const t = performance.now(); %s; return performance.now() - t; })()"
-    took = {
-        "sort": browser.js(timed % "document.getElementById('sort').value = 'question'; update()"),
-        "search": browser.js(timed % "document.getElementById('search').value = 'number 1999'; update()"),
-        "scroll": browser.js(timed % "document.getElementById('search').value = ''; update(); choose(19999)"),
-    }
+    for name, work in (
+        ("sort", "document.getElementById('sort').value = 'question'; update()"),
+        ("search", "document.getElementById('search').value = 'number 1999'; update()"),
+        ("scroll", "document.getElementById('search').value = ''; update(); choose(19999)"),
+    ):
+        before = browser.busy_seconds()
+        browser.js(work)
+        took[name] = browser.busy_seconds() - before
     assert browser.js(f"{ROWS}.pop().id") == "row-19999"
-    print({"load": loaded, **took})
-    assert loaded < 15 and max(took.values()) < 3000, (loaded, took)
+    print(took)
+    assert took["load"] < 8 and max(took["sort"], took["search"], took["scroll"]) < 2, took
     assert browser.console == []
 
 
