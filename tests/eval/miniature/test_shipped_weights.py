@@ -30,7 +30,7 @@ PEOPLE = [
 
 
 def test_it_reads_names_never_seen(model):
-    """Greedy exact match was 90.6 on fresh entities when it was trained; here 6 of 8 are asked for."""
+    """Greedy exact match was 96.9 on fresh entities when it was trained; here 6 of 8 are asked for."""
     right = 0
     for name, town, spouse in PEOPLE:
         text = TEXT.format(name=name, town=town, spouse=spouse)
