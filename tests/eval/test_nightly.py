@@ -91,8 +91,7 @@ def test_only_what_depends_on_a_change_gets_a_new_key(place, monkeypatch):
 )
 def test_a_raised_logic_version_reruns_its_stage_and_what_follows(place, monkeypatch, module, again):
     before = keys(place)
-    version = logic_version(module)
-    monkeypatch.setattr(_nightly_stages, "logic_version", lambda m: version + 1 if m == module else version)
+    monkeypatch.setattr(_nightly_stages, "logic_version", lambda m: logic_version(m) + (m == module))
     assert changed(before, keys(place)) == again
 
 
