@@ -23,7 +23,7 @@ from rag_core.run_dir import damage, read_manifest
 from rag_core.versions import package_versions
 
 _KEY_DIGITS = 12
-_SCORERS = ("sacrebleu", "rouge-score")
+_SCORERS = ("sacrebleu", "rouge-score", "spacy")
 
 
 @dataclass(frozen=True)

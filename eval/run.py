@@ -30,7 +30,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import MANIFEST, RunDir, finish_run, read_manifest, run_input
 
-LOGIC_VERSION = 2
+LOGIC_VERSION = 3
 ROWS_PER_PART = 4096
 
 DESCRIPTION = """Score predictions, retrieved passages, or both, against a test set; joined by id.

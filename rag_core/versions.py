@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 
 PACKAGES = (
-    "ragline apache-beam torch transformers faiss-cpu bm25s numpy pandas pyarrow sacrebleu rouge-score"
+    "ragline apache-beam torch transformers faiss-cpu bm25s numpy pandas pyarrow sacrebleu rouge-score spacy"
 ).split()
 
 

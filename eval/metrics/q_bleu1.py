@@ -12,17 +12,16 @@ tool raises, has 0.
 
 Components are taken from words split at white space, case kept: a word that starts with a capital is an
 entity (so "titanic" is none), `what` and `which` take the next word along. BLEU-1 is on lower-cased PTB
-tokens without punctuation, as coco-caption cuts them; the PTB rules needed for questions are written out
-here, so that no Java is.
+tokens without punctuation, as coco-caption cuts them (`eval.metrics.ptb`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from eval.metrics.base import MeanMetric, Statistics
 from eval.metrics.bleu import brevity_penalty, clipped_matches
+from eval.metrics.ptb import ptb_words
 
 _TYPES = ("what which who whom whose where when how What Which Why Who Whom Whose Where When How").split()
 _RANK = {word: rank for rank, word in enumerate(_TYPES)}
@@ -34,20 +33,6 @@ _FUNCTION_WORDS = frozenset(
     "so some such t than that the their theirs them themselves then there these they this those through "
     "to too under until up very was we were while will with you your yours yourself yourselves".split()
 )
-
-_PTB = re.compile(
-    r"(?:mr|mrs|ms|dr|st|jr|sr|vs|inc|co|corp|ltd|etc|no)\.(?=\s|$)"
-    r"|(?:[^\W\d_]\.){2,}"  # U.S.
-    r"|\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|s)?"
-    r"|[^\W_]+?(?=n't\b)|n't\b|'(?:s|m|d|ll|re|ve)\b"
-    r"|[^\W_]+(?:(?:[-.&]|'(?!(?:s|m|d|ll|re|ve|t)\b))[^\W_]+)*"
-    r"|[^\s.,:;?!'\"`()\[\]{}<>-]"
-)
-
-
-def ptb_words(text: str) -> list[str]:
-    """Lower-cased Penn Treebank tokens without punctuation: contractions apart, hyphens kept."""
-    return _PTB.findall(text.lower().replace("\u2019", "'"))
 
 
 def components(question: str) -> tuple[str, str, str, str]:
@@ -71,6 +56,7 @@ class QBleu1(MeanMetric):
     """Statistics: (matches, predicted, reference words) of the four components, then of the question."""
 
     width = 15
+    version = 2
 
     def __init__(self, name: str, weights: tuple[float, float, float, float], delta: float) -> None:
         self.name, self.weights, self.delta = name, weights, delta
