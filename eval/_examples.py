@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -167,6 +167,8 @@ class Example:
     doc_prior: list[float]
     doc_posterior: list[float]
     log_partition: float | None
+    pages: list[str] = field(default_factory=list)
+    """By rank, the passage's page: its canonical title where gold goes by titles, else its id."""
     answer_hits: list[bool] | None = None
     passage_hits: list[bool] | None = None
     page_hits: list[bool] | None = None
@@ -228,9 +230,12 @@ def _find_hits(inputs: Inputs, example: Example) -> None:
         except KeyError as error:
             raise DataError(f"question {question.question_id!r}: {error.args[0]} (--passages)") from None
     if question.gold_pages is not None:
-        pages = {*question.gold_pages, *map(canonical_title, question.gold_pages)}
-        titles = [canonical_title(p.title) for p in passages] if passages is not None else [None] * len(ids)
-        example.page_hits = [page_of(i) in pages or t in pages for i, t in zip(ids, titles)]
+        gold = set(map(canonical_title, question.gold_pages))
+        example.pages = [canonical_title(page_of(i)) for i in ids]
+        if passages is not None:
+            titles = (canonical_title(passage.title) for passage in passages)
+            example.pages = [t if t in gold else page for t, page in zip(titles, example.pages)]
+        example.page_hits = [page in gold for page in example.pages]
     if passages is not None and question.answer_kind in ("text", "regex"):
         match = "regex" if question.answer_kind == "regex" else "string"
         example.answer_hits = _until_first_hit(passages, question.answers, match)

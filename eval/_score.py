@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from eval._cells import Cell, Counted, KeyCell, fill_cells, fill_key_cell
 from eval._examples import EvalTask, Example, Inputs, RunInputs, examples_of, load_inputs
-from eval._gold import page_of
 from eval._intervals import HALF_STREAM, id_hashes, mixed, poisson_weights
 from eval._join import question_key
 from eval._plan import KIND_OF, Column
 from eval._slices import slices_of
 from eval.metrics.retrieval_mass import mass_of
+from rag_core.datasets.fever import canonical_title
 from rag_core.digest import digest_of
 from rag_core.errors import DataError
 from rag_core.schemas import Question
@@ -61,10 +61,9 @@ def _official(column: Column, example: Example) -> tuple[Any, Any]:
         gold = {"label": question.answers[0], "evidence": question.evidence}
         return gold, {"predicted_label": example.prediction, "predicted_evidence": evidence}
     if column.metric.takes == "kilt":
-        sets = [[page for page, _ in group] for group in question.evidence or ()]
-        sets = sets or [list(question.gold_pages or ())]
+        sets = _evidence_sets(question) or [_pages(question.gold_pages or ())]
         gold = [{"answer": a} for a in question.answers] + [{"provenance": _provenance(s)} for s in sets]
-        pages = _provenance(page_of(i) for i in example.passage_ids)
+        pages = _provenance(example.pages)
         return {"output": gold}, {"output": [{"answer": example.prediction, "provenance": pages}]}
     return question.answers, example.prediction
 
@@ -80,8 +79,17 @@ def _gold(example: Example) -> tuple[list[str], list[Any] | None]:
         return example.passage_ids, list(question.gold_passages)
     if question.gold_pages is None:
         return [], None
-    sets = [[page for page, _ in group if page is not None] for group in question.evidence or ()]
-    return [page_of(i) for i in example.passage_ids], [s for s in sets if s] or list(question.gold_pages)
+    sets = [group for group in _evidence_sets(question) if group]
+    return example.pages, sets or _pages(question.gold_pages)
+
+
+def _evidence_sets(question: Question) -> list[list[str]]:
+    return [_pages(page for page, _ in group if page is not None) for group in question.evidence or ()]
+
+
+def _pages(pages: Iterable[str]) -> list[str]:
+    """Pages by their canonical titles, as `Example.pages` has them; an id is its own."""
+    return list(map(canonical_title, pages))
 
 
 def _mass(example: Example) -> float | None:

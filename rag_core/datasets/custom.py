@@ -2,8 +2,8 @@
 
 JSON lines, Parquet, or a TSV with a header line in which list columns hold JSON. Required:
 `question`, and `answers` unless the questions are only retrieved for; `question_id`, `answer_kind`
-(text, regex, label), `gold_passages`, `gold_pages` and `evidence` may be absent. Other columns are
-left alone.
+(text, regex, label), `gold_passages`, `gold_pages` and `evidence` may be absent; a question whose list of
+gold is empty has no gold, and no ranking metric scores it. Other columns are left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def add_row(collector: Collector, line: int, row: dict[str, Any]) -> None:
     fields: dict[str, Any] = {"answer_kind": kind}
     for column in ("gold_passages", "gold_pages"):
         if row.get(column) is not None:
-            fields[column] = tuple(str(value) for value in row[column])
+            fields[column] = tuple(str(value) for value in row[column]) or None
     if row.get("evidence") is not None:
         try:
             fields["evidence"] = tuple(tuple(map(page_line, group)) for group in row["evidence"])

@@ -3,8 +3,9 @@
 The claim is the question, the label the answer (`answer_kind` label). `evidence` holds the gold
 groups as (page, line); an annotation without a page (unverifiable claims) stays null, which is not
 an empty page, and a claim whose row has no `evidence` has none, which is not an empty list.
-`gold_pages` are the pages of all groups by their canonical titles. `fever2` leaves out the claims
-labelled NOT ENOUGH INFO (Thorne and Vlachos 2020; Lewis et al. 2020, section 3.4).
+`gold_pages` are the pages of all groups by their canonical titles; a claim that names no page has
+none. `fever2` leaves out the claims labelled NOT ENOUGH INFO (Thorne and Vlachos 2020; Lewis et al.
+2020, section 3.4).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def read(collector: Collector) -> None:
             row["claim"],
             [label] if label else [],
             answer_kind="label",
-            gold_pages=None if evidence is None else tuple(pages),
+            gold_pages=tuple(pages) or None,
             evidence=evidence,
         )
 

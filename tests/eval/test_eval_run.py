@@ -383,3 +383,48 @@ def test_numbers_that_cannot_be_name_their_question(tmp_path, write_retrieved):
     retrieved = write_retrieved(tmp_path / "r", found)
     with pytest.raises(DataError, match="question 'q2': retrieval_mass: retrieval mass 7.389.* must lie in"):
         score(tmp_path / "mass", *questions, "--retrieved", retrieved)
+
+
+def test_claims_of_fever_are_held_against_the_titles_of_their_pages(
+    tmp_path, write_retrieved, write_passages
+):
+    """Passages have numbers for pages and plain titles, gold has FEVER's spelling; unverifiable claims have
+    no page, and take no part."""
+    titles = ["Lake Tana", "Beyonc\u00e9 (album)", "Nile", "Ethiopia", "Paris"]
+    corpus = write_passages(
+        tmp_path / "passages", [(f"{n}:{o}", t, "text") for n, t in enumerate(titles) for o in (0, 1)]
+    )
+    claims = [
+        ("SUPPORTS", [["Beyonce\u0301_-LRB-album-RRB-"]], ["4:0", "1:1", "1:0"]),
+        ("REFUTES", [["Nile", "Ethiopia"], ["Lake_Tana"]], ["2:0", "2:1", "3:1", "0:0"]),
+        ("NOT ENOUGH INFO", [[None]], ["0:0", "1:0"]),
+        ("SUPPORTS", [["Paris"]], None),
+    ]
+    rows = [
+        {
+            "id": n,
+            "claim": f"claim {n}",
+            "label": label,
+            "evidence": [[[0, 0, p, p and 0] for p in g] for g in groups],
+        }
+        for n, (label, groups, _) in enumerate(claims)
+    ]
+    (tmp_path / "f.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [
+        {"question_id": str(n), "passage_ids": ids, "doc_scores": [float(-i) for i in range(len(ids))]}
+        for n, (_, _, ids) in enumerate(claims)
+        if ids
+    ]
+    options = ("--questions", tmp_path / "f.jsonl", "--task", "fever3", "--passages", corpus)
+    summary, table = score(
+        tmp_path / "out", *options, "--retrieved", write_retrieved(tmp_path / "retrieved", found)
+    )
+    expected = {
+        "top_1_gold_page": 1 / 3, "mrr": (1 / 2 + 1) / 3, "r_precision": 1 / 3, "recall_at_1": 1 / 2 / 3,
+    }  # fmt: skip
+    for metric, right in expected.items():
+        assert value(summary, metric) == pytest.approx(right), metric
+        assert (value(summary, metric, column="n"), value(summary, metric, column="n_missing")) == (3, 1)
+    assert table.mrr[2] is None or math.isnan(table.mrr[2])
+    assert value(summary, "mrr", slice_="answer_in_passages=yes", column="n") == 2
+    assert "answer_in_passages=no" not in set(summary.slice), "no gold, no statement"
