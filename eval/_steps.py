@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +61,19 @@ def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2, quiet: bool =
     return seconds
 
 
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """In the step's process: the kernel ends it when the thread that started it, and waits for it, is gone.
+
+    A step that outlived a killed run would hold its directory against the run that is started next.
+    """
+    assert _LIBC is not None
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def _run(step: Step, logs: Path) -> float:
     started = time.monotonic()
     log = logs / f"{step.name}.log"
@@ -70,7 +85,11 @@ def _run(step: Step, logs: Path) -> float:
     }
     with open(log, "wb") as stream:
         code = subprocess.run(
-            [sys.executable, "-m", *step.argv], stdout=stream, stderr=subprocess.STDOUT, env=environment
+            [sys.executable, "-m", *step.argv],
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            preexec_fn=_LIBC and _end_with_parent,
         ).returncode
     if code:
         last = log.read_text(errors="replace").strip().splitlines()[-1:]

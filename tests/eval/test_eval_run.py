@@ -385,9 +385,7 @@ def test_numbers_that_cannot_be_name_their_question(tmp_path, write_retrieved):
         score(tmp_path / "mass", *questions, "--retrieved", retrieved)
 
 
-def test_claims_of_fever_are_held_against_the_titles_of_their_pages(
-    tmp_path, write_retrieved, write_passages
-):
+def test_claims_of_fever_are_held_against_titles_of_pages(tmp_path, write_retrieved, write_passages):
     """Passages have numbers for pages and plain titles, gold has FEVER's spelling; unverifiable claims have
     no page, and take no part."""
     titles = ["Lake Tana", "Beyonc\u00e9 (album)", "Nile", "Ethiopia", "Paris"]

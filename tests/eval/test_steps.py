@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from eval._steps import Step, StepError, run_steps
 from eval.miniature.demo import demo_steps
+from rag_core.owner import process_start
 
 
 def write_module(directory: Path, name: str, code: str) -> None:
@@ -73,3 +79,32 @@ def test_the_demo_is_a_plan_of_commands_that_finds_its_inputs():
         "out/results/rag_token",
         "out/results/rag_sequence",
     } <= made
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word for it is Linux'")
+@pytest.mark.parametrize("sent", (signal.SIGKILL, signal.SIGTERM))
+def test_a_step_ends_with_the_process_that_started_it(tmp_path, sent):
+    """Else the next night would find the stage's directory held by a process that nobody waits for."""
+    write_module(
+        tmp_path,
+        "step_wait",
+        "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)",
+    )
+    code = (
+        "from pathlib import Path; from eval._steps import Step, run_steps; "
+        f"run_steps([Step('wait', ('step_wait', {str(tmp_path / 'pid')!r}))], Path({str(tmp_path)!r}))"
+    )
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
+    step = int(wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+    assert process_start(step) is not None
+    parent.send_signal(sent)
+    parent.wait(30)
+    assert wait_for(lambda: process_start(step) is None)
+
+
+def wait_for(found, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not found() and time.monotonic() < end:
+        time.sleep(0.02)
+    return found()
