@@ -258,7 +258,10 @@ def _answer(where: str, row: dict[str, Any]) -> tuple[str | None, list[str]]:
     pages: list[str] = []
     known = [key for key in _ANSWER if key in row]
     if "output" in row and (isinstance(row["output"], list) or (row["output"] is None and not known)):  # KILT
-        output = (row["output"] or [None])[0] or {}
+        outputs = row["output"] or [None]
+        if len(outputs) > 1:
+            raise DataError(f"{where}: {len(outputs)} outputs: a KILT prediction has exactly one")
+        output = outputs[0] or {}
         if not isinstance(output, dict):
             raise DataError(f"{where}: output {shown(output)}: expected an object with 'answer'")
         value = output.get("answer")

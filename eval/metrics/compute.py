@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from eval.metrics.base import Metric, Score, mean, shown
-from eval.metrics.inputs import paired, reference_texts, text
+from eval.metrics.inputs import only_answer, paired, reference_texts, text
 from rag_core.datasets.msmarco import NO_ANSWER
 
 # name: (module, class, options). `{k}` in a name is a number.
@@ -116,6 +116,7 @@ def _statistics(
         return list(map(metric.statistics, predictions, references)), 0
     for index, (prediction, reference) in enumerate(zip(predictions, references)):
         try:
+            prediction = only_answer(metric, prediction)
             if metric.is_missing(prediction):
                 row = metric.missing(reference_texts(metric, reference))
                 n_missing += row is not None or metric.leaves_missing_out

@@ -2,10 +2,10 @@
 
 A gold row has `label` and `evidence` (groups of `[annotation, id, page, line]`), a prediction
 `predicted_label` and `predicted_evidence` (`[page, line]`, best first). A row that holds both serves as its
-own gold. Labels compare in upper case, pages by their canonical titles (bracket escapes, underscores,
-NFC). Whoever predicted no sentence says so by an empty list; a row without `predicted_evidence` says
-nothing about evidence and has no score for it, as in the official scorer, which stops there. Source:
-sheffieldnlp/fever-scorer `src/fever/scorer.py`.
+own gold. Labels compare in upper case, untrimmed; pages by their canonical titles (bracket escapes,
+underscores, NFC). Whoever predicted no sentence says so by an empty list; a row without
+`predicted_evidence` says nothing about evidence and has no score for it, as in the official scorer, which
+stops there. Source: sheffieldnlp/fever-scorer `src/fever/scorer.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def label_of(row: Any, key: str) -> str:
         row = _field(row, key)
     if not isinstance(row, str):
         raise ValueError(f"{key} {shown(row)}: expected text")
-    return row.strip().upper()
+    return row.upper()
 
 
 def is_missing_label(prediction: Any) -> bool:

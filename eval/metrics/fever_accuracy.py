@@ -20,6 +20,7 @@ class FeverAccuracy(BinaryMetric):
     takes = "fever"
     needs_references = False
     is_missing = staticmethod(is_missing_label)
+    version = 2
 
     def __init__(self, name: str = "fever_accuracy", ways: int = 3) -> None:
         self.name, self.ways = name, ways

@@ -36,6 +36,7 @@ class FeverEvidence(PooledMetric):
     needs_evidence = True
     needs_references = False
     is_missing = staticmethod(is_missing_label)
+    version = 2
     width = 3
 
     def __init__(self, part: str, max_evidence: int = MAX_EVIDENCE) -> None:

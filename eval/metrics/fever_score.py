@@ -29,6 +29,7 @@ class FeverScore(BinaryMetric):
     needs_evidence = True
     needs_references = False
     is_missing = staticmethod(is_missing_label)
+    version = 2
     name = "fever_score"
 
     def __init__(self, max_evidence: int | None = MAX_EVIDENCE) -> None:

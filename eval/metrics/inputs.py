@@ -72,12 +72,21 @@ def _joined(metric: Metric, predictions: Mapping, references: Mapping) -> tuple[
     return [by_id.get(key) for key in gold], list(gold.values())
 
 
+def only_answer(metric: Metric, prediction: Any) -> Any:
+    """The answer in a list of one, as MS MARCO's files hold it; None in an empty list: none was given."""
+    if metric.takes != "answer" or isinstance(prediction, str):
+        return prediction
+    if getattr(prediction, "ndim", 0) == 1:  # an array, as pandas makes them of lists
+        prediction = prediction.tolist()
+    if isinstance(prediction, list | tuple) and len(prediction) <= 1:
+        return prediction[0] if prediction else None
+    return prediction
+
+
 def text(metric: Metric, prediction: Any) -> Any:
     """The prediction of a metric of texts as one; of other metrics as it is."""
     if type(prediction) is str or metric.takes != "answer":
         return prediction
-    if isinstance(prediction, list | tuple) and len(prediction) == 1:
-        prediction = prediction[0]  # MS MARCO's files hold lists of one answer
     if not isinstance(prediction, str):
         raise ValueError(f"prediction {shown(prediction)}: expected text, or None where there is none")
     return prediction

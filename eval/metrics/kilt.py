@@ -4,6 +4,7 @@
     kilt_downstream_{em, f1, accuracy, rougel}    1/N · Σ max over answers of score
 
 Takes rows of KILT's files: gold `output[].{answer, provenance}`, prediction `output[0].{answer, provenance}`.
+A prediction with several outputs is refused, as by the script: which is the answer is not ours to say.
 `accuracy` is equality of the stripped texts, case kept; `rougel` is that of the package `rouge` 1.0.1. An
 empty answer has 0 in all four, even where the normalised gold is empty too. Source: KILT
 `kilt/eval_downstream.py` (`_calculate_metrics`). A null answer is missing here; the script turns it into

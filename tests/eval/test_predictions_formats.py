@@ -126,6 +126,10 @@ def test_without_ids_by_letters_and_digits(tmp_path):
         ),
         ("id,prediction\n1,a,b\n", "line 2: 3 columns, the header has 2"),
         ("[1, 2]", "record 1: expected an object, found '1'"),
+        (
+            '{"id": 1, "output": [{"answer": "a"}, {"answer": "b"}]}\n{"id": 2, "output": []}',
+            "record 1: 2 outputs: a KILT prediction has exactly one",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_record(tmp_path, text, message):

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from eval.metrics import METRICS, compute, get_metric
@@ -82,6 +83,16 @@ def test_msmarco_files(shared_cases):
     assert missing.value == pytest.approx(0.5), "one right; one answerable and one unanswerable are wrong"
 
 
+@pytest.mark.parametrize("nothing", ([], [None], (), np.array([], object), None))
+def test_an_empty_list_of_answers_is_no_answer(nothing):
+    """ms_marco_eval.py does not see such a query in the candidate's file: the right answer is not given."""
+    for name in ("exact_match", "bleu1_msmarco", "rouge_l_msmarco", "msmarco_f1"):
+        score = compute(name, [nothing, np.array(["x y"], object)], [["x y"], ["x y"]])
+        assert (score.n, score.n_missing, score.per_example) == (2, 1, [0.0, 1.0]), name
+    with pytest.raises(ValueError, match="expected text"):
+        compute("exact_match", [["x", "y"]], [["x"]])
+
+
 def test_msmarco_unanswerable_questions_in_a_list_and_by_id():
     ours, gold = ["no answer here"], [["No Answer Present."]]
     assert compute("rouge_l_msmarco", {"1": ours[0]}, {"1": gold[0]}).value is None
@@ -151,6 +162,14 @@ def test_fever_evidence_limits_in_any_order():
     for bad in (["page1"], [1, 1], ["page1", "1"], "page1"):
         with pytest.raises(ValueError, match=r"predicted evidence .* expected \[page, line\]"):
             compute("fever_score", [{"predicted_label": "x", "predicted_evidence": [bad]}], gold)
+
+
+def test_fever_labels_are_compared_as_the_scorer_does():
+    for label, right in (("supports", 1.0), ("Supports", 1.0), (" SUPPORTS", 0.0), ("SUPPORTS.", 0.0)):
+        assert compute("fever_accuracy", [label], ["SUPPORTS"]).value == right
+        row = {"predicted_label": label, "predicted_evidence": []}
+        unverifiable = {"label": "NOT ENOUGH INFO", "evidence": []}
+        assert compute("fever_score", [row], [unverifiable]).value == 0.0
 
 
 def test_distinct_trigrams(shared_cases):
