@@ -16,16 +16,20 @@ _MAX_NESTING = 4
 
 # Inside a pair of quotation marks: nothing but marks.
 _EMPTY = r"[ ,;]*+[\x01\x02][ ,;\x01\x02]*+"
-_BEFORE_QUOTE = re.compile(r"[\"“”»’›](?:(?<=[\x01\x02].)|(?<=[\x01\x02] .))")
+_BEFORE_QUOTE = re.compile(r"[\"“”»’›'](?:(?<=[\x01\x02].)|(?<=[\x01\x02] .))")
 _EMPTY_QUOTES = re.compile(
-    rf"(?<![\w\"]) ?(?:\"{_EMPTY}\"(?!\w)|“{_EMPTY}”|„{_EMPTY}[“”]|«{_EMPTY}»|‘{_EMPTY}’|‹{_EMPTY}›)"
+    rf"(?<![\w\"]) ?(?:\"{_EMPTY}\"(?!\w)|“{_EMPTY}”|„{_EMPTY}[“”]|«{_EMPTY}»|‘{_EMPTY}’|‹{_EMPTY}›"
+    rf"|(?<![\w'])'{_EMPTY}'(?![\w']))"
 )
 
 _SEGMENTS = re.compile(r"([;,；，、؛،])")
-# A slash between two readings of which one is gone; not the slash of /ˈɔːk/.
+# A slash or bar between two readings of which one is gone; not the slash of /ˈɔːk/.
 _LOOSE_SLASH = re.compile(
-    r"(?<=[\x01\x02]) */ *(?=[\x01\x02 ]|$)|(?:(?<=[ \x01\x02])|(?<=\A))/ *(?=[\x01\x02])"
+    r"(?<=[\x01\x02]) *(?:/ *(?=[\x01\x02 ]|$)|\| *)"
+    r"|(?:(?<=[ \x01\x02])|(?<=\A))/ *(?=[\x01\x02])| *\| *(?=[\x01\x02])"
 )
+# The same for the only slash of a bracket: `({{x}}/foo)`.
+_ONLY_SLASH = re.compile(r"(?<=[\x01\x02])/|/(?=[\x01\x02])")
 # A mark that stands for words of its own, not one glued to a word as a reference is.
 _OWN_WORDS = re.compile(r"(?:^|[\s:：*†=~])[\x01\x02]")
 _MARKS = re.compile(r"[\x01\x02]")
@@ -73,7 +77,8 @@ def _mended(match: re.Match[str]) -> str:
     content = match[1]
     if not _MARKS.search(content):
         return match.group()
-    mended = _without_announcements(_LOOSE_SLASH.sub("", content))
+    loose = _ONLY_SLASH if content.count("/") == 1 else _LOOSE_SLASH
+    mended = _without_announcements(_LOOSE_SLASH.sub("", loose.sub("", content)))
     if all(character in _PUNCTUATION for character in _MARKS.sub("", mended)):
         return BREAK
     start, end = match.span(1)

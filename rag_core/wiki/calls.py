@@ -19,7 +19,7 @@ from rag_core.wiki.templates import Arguments, drop, find_function, find_templat
 # Rendered text is copied once per level that encloses it: a bound on levels keeps the cost linear.
 MAX_DEPTH = 40
 
-CALL, PARAMETER, TABLE, UNCLOSED_CALL, UNCLOSED_TABLE, STRAY = range(6)
+CALL, PARAMETER, TABLE, UNCLOSED_CALL, UNCLOSED_TABLE, STRAY, SHORT_CALL = range(7)
 
 
 class Span(NamedTuple):
@@ -39,12 +39,16 @@ def expand_calls(
     """
     if "{" not in text and "}}" not in text:
         return text
-    # Tables start on a line of their own. Let the first line start like every other, and part a table
-    # from the template or table that ends right before it.
-    return _Expander(_GLUED_TABLE.sub("}\n", "\n" + text), lang, lost, variables).expand_page()
+    # Tables start on a line of their own. Let the first line start like every other, and give a line to
+    # a table that its author wrote behind something else.
+    text = _TABLE_IN_LINE.sub("\n", "\n" + text) if "{|" in text else "\n" + text
+    return _Expander(text, lang, lost, variables).expand_page()
 
 
-_GLUED_TABLE = re.compile(r"\}(?=\{\|)")
+# Behind another table or template, or with nothing else in its line but attributes.
+_TABLE_IN_LINE = re.compile(
+    r"(?<=\})(?=\{\|)|(?<=[^\s:;*#{])[ \t]*+(?=\{\|(?:[ \t]*+[\w-]++[ \t]*+=[^\n{}|]*+|[ \t]*+)\n)"
+)
 
 
 class _Expander:
@@ -81,7 +85,9 @@ class _Expander:
             if span.start > start:
                 yield text[start : span.start]
             if span.kind == CALL:
-                yield self._call(span)
+                yield self._call(span.start + 2, span.end - 2)
+            elif span.kind == SHORT_CALL:
+                yield self._call(self._text.rindex("{", span.start, span.end) + 1, span.end - 1)
             elif span.kind == PARAMETER:
                 yield self._parameter_default(span)
             elif span.kind in (TABLE, UNCLOSED_TABLE):
@@ -91,8 +97,7 @@ class _Expander:
         if start < end:
             yield text[start:end]
 
-    def _call(self, span: Span) -> str:
-        start, end = span.start + 2, span.end - 2
+    def _call(self, start: int, end: int) -> str:
         head = _NAME.match(self._text, start, end)
         assert head  # the pattern matches the empty text too
         name = head.group()
@@ -215,6 +220,7 @@ def match_brackets(text: str) -> list[Span]:
     return spans
 
 
+_SHORT_CALL = re.compile(r"[^\n{}\[\]<>|]++(?:\|[^\n{}]*+)?+\}(?!\})")
 _CALL_HEAD = re.compile(r"(?:[^\n{}\[\]|]*+\|)++(?:[ \w-]*+=)?")
 _TABLE_HEAD = re.compile(r"\n[ \t:;*#]*+\{\|[^\n{}]*+")
 
@@ -228,6 +234,8 @@ def _rows_alike(text: str, spans: list[Span]) -> str:
 def _unclosed_call(text: str, start: int, braces: int) -> Span:
     """`{{name|key=` of a call without an end. The reader sees it literally; what follows is prose."""
     end = start + braces
+    if short := _SHORT_CALL.match(text, end):  # "{{name|value}": one brace was forgotten
+        return Span(start, short.end(), SHORT_CALL)
     if head := _CALL_HEAD.match(text, end):
         end = head.end()
     elif text.startswith("\n|", line_end := text.find("\n", end, end + 80)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_core.wiki.magic_words import is_switch
-from rag_core.wiki.marks import TRACES
+from rag_core.wiki.marks import DROPPED, TRACES
 from rag_core.wiki.quotes import strip_quotes
 
 _SWITCH = re.compile(r"(?:__|＿＿)([^\s\x01-\x03]{2,60}?)(?:__|＿＿)")
@@ -26,6 +26,8 @@ def clean_lines(text: str, keep_lists: bool, lang: str) -> list[str]:
             line = line.strip(_BLANK)
             if not line:
                 continue
+            if line.startswith(_HANGING):
+                line = DROPPED + line
         first = line[0]
         if first in _SPECIAL:
             if first == "=" and _HEADING.match(line):
@@ -34,6 +36,8 @@ def clean_lines(text: str, keep_lists: bool, lang: str) -> list[str]:
                 if not keep_lists:
                     continue
                 line = _LIST_MARK.sub("", line, count=1)
+            elif line.startswith("|}"):  # the end of a table whose start is lost
+                line = line[2:].lstrip()
             elif first == "|" or line.startswith(("{|", "----")):
                 continue
         if "''" in line:
@@ -43,5 +47,7 @@ def clean_lines(text: str, keep_lists: bool, lang: str) -> list[str]:
     return paragraphs
 
 
+# What hangs on a word that went from the start of a line: the last pass takes it away there.
+_HANGING = (",", "、", "，", "'s ", "’s ")
 _SPECIAL = frozenset("=*#;:|{-")
 _BLANK = " \t\r\xa0\u3000" + TRACES

@@ -14,7 +14,7 @@ _OPEN, _CLOSE = re.compile(r"\[\["), re.compile(r"\]\]++")
 _STRAY = re.compile(r"\]\]")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|sftp|ircs?|news|nntp|gopher|git|svn|ssh|telnet|worldwind|geo|magnet|mailto|tel|sms|xmpp|"
-    r"urn|bitcoin):|//)[^\s\[\]<>\"|]*+(?:[ \t\xa0|]++([^\[\]\n]*+))?\]",
+    r"urn|bitcoin):|//)[^\s\[\]<>\"|]*+(?:[ \t\xa0|]++((?:[^\[\]\n]++|\[[^\[\]\n]*+\])*+))?\]",
     re.IGNORECASE,
 )
 
@@ -47,7 +47,10 @@ def _simple(text: str, prefixes: LinkPrefixes) -> str:
 
 
 def _label(match: re.Match[str]) -> str:
-    return match[1] or DROPPED
+    label = match[1]
+    if label and "[" in label:  # "[http://… [a] b]": what stands in brackets may be a link itself
+        label = _EXTERNAL.sub(_label, label)
+    return label or DROPPED
 
 
 def _shown(target: str, label: str | None, prefixes: LinkPrefixes) -> str:

@@ -23,6 +23,13 @@ _NOT_IN_REF = re.compile(r"<ref\b[^<>]*+(?<!/)>|\n[ \t]*+\n", re.IGNORECASE)
 _LOOSE_CLOSE = re.compile(r"</ref\b[^<>\n]*+(?:>|(?=[\n<])|\Z)", re.IGNORECASE)
 # `<ref name="a"` without its `>`.
 _BROKEN_OPENING = re.compile(r"<ref\s++(?:name|group)\s*+=\s*+(?:\"[^\"<>\n]*+\"|[^\s<>\"/]++)\s?/?")
+# A known tag without its `>`: with attributes, or at the end of its line; `<\\br>`, `</ br>`, `< br>`.
+_ODD_TAG = re.compile(
+    r"</?+([a-zA-Z][a-zA-Z0-9]*+)"
+    r"(?:((?:\s++[\w-]++\s*+=\s*+(?:\"[^\"<>\n]*+\"|'[^'<>\n]*+'|[^\s<>\"'/]++))++)|[ \t]*+/?+(?=[\n<]|\Z))"
+    r"|<[ /\\]++(br) ?/?+>",
+    re.IGNORECASE,
+)
 # Where the line ends, unless it ends inside a template.
 _LINE_END = re.compile(r"\n(?![ \t]*+[|}])")
 _TABLE_TAG = re.compile(r"<(/)?table\b[^<>]*+>", re.IGNORECASE)
@@ -46,15 +53,18 @@ _ENCLOSING = _DROPPED | _VERBATIM | _FORMULA
 # Separate the words on their two sides.
 _SPACE = frozenset(("br", "hr"))
 _BLOCK = frozenset(
-    "table p div blockquote center dd dl dt h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead "
+    "table p div blockquote center dl h1 h2 h3 h4 h5 h6 ol ul poem td th tr tbody thead "
     "tfoot caption article aside footer header main nav figure figcaption".split()
 )
+_ITEMS = frozenset(("li", "dt", "dd"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_HEADING = 500
 _INLINE = frozenset(
     "a abbr b bdi bdo big blink cite code data del dfn em font i ins kbd label langconvert link mark meta "
     "noinclude nobr onlyinclude q rb rbc rp rt rtc ruby s samp small span strike strong sub sup tt time u "
     "var wbr img translate tvar phonos".split()
 )
-_KNOWN = _ENCLOSING | _SPACE | _BLOCK | _INLINE | {"li"}
+_KNOWN = _ENCLOSING | _SPACE | _BLOCK | _INLINE | _ITEMS
 
 _LINE_MARKS = frozenset("*#:;|")
 _ONLY_TAGS = re.compile(r"(?:<[^<>]*+>)*+")
@@ -129,13 +139,19 @@ class _TagStripper:
                     self._shield(name, start, end)
         out.append(text[position:])
         stripped = "".join(out)
-        return _BROKEN_OPENING.sub(DROPPED, stripped) if "<ref" in stripped else stripped
+        if "<ref" in stripped:
+            stripped = _BROKEN_OPENING.sub(DROPPED, stripped)
+        return _ODD_TAG.sub(_odd_tag, stripped) if "<" in stripped else stripped
 
     def _element(self, name: str, attributes: str, content_start: int) -> int:
         """Handle an opening tag; returns where to go on."""
         if name == "table":
             self._out.append(BREAK)
             return self._table_ends().get(content_start, content_start)
+        if name in _HEADINGS and (close := self._close(name, content_start)):
+            if close.start() - content_start < _MAX_HEADING:
+                self._out.append("\n")
+                return close.end()
         if name not in _ENCLOSING:
             self._out.append(_replacement(name, closing=False))
             return content_start
@@ -207,9 +223,19 @@ class _TagStripper:
         return known
 
 
+def _odd_tag(match: re.Match[str]) -> str:
+    name, attributes, line_break = match.groups()
+    if line_break:
+        return " "
+    name = name.lower()
+    if name in _KNOWN and (attributes or len(name) > 2):
+        return _replacement(name, closing=match[0][1] == "/")
+    return match.group()
+
+
 def _replacement(name: str, closing: bool) -> str:
     """What stands for a tag that encloses nothing: an opening or closing one, or `<name/>`."""
-    if name == "li":
+    if name in _ITEMS:
         return "\n" if closing else "\n* "
     if name in _DROPPED:
         return "" if closing or name in _INVISIBLE else DROPPED if name == "ref" else BREAK

@@ -17,6 +17,7 @@ _SPACES = re.compile(r"  ++")
 
 _SEPARATORS = " ,;:、，；：،؛"
 _LISTING = frozenset(",;、，；،؛")
+_ENDING = frozenset(".!?。！？")
 _OPENING = frozenset("([（［【「『〔《〈«“„‘")
 _JOINING = frozenset("-–—/'\"“=≈±×+<>~$€£¥#^")
 _CLOSING = frozenset(")]）］】」』〕》〉»”’")
@@ -26,6 +27,8 @@ _HARMLESS = re.compile(r"\x01(?<=[\w.!?'\"”%)]\x01)\x01*+(?= [\w('\"“])")
 _OPENED_SO = re.compile(r"\( ?[,;]")
 _CLOSED_SO = re.compile(r"\)(?:(?<=[,;]\))|(?<=[,;] \)))")
 _BRACKET = re.compile(r" ?\(([^()\n]*+)\)")
+# "{{x}}'s book": whose it was went with the name. Not behind a word, as "Ann<ref>…</ref>'s".
+_OWNED = re.compile(r"(?<![^\s\x01\x02(\[])[\x01\x02]++['’]s(?!\w)")
 _RUN = re.compile(rf"([\x01\x02][{_SEPARATORS}\x01\x02]*+)")
 
 
@@ -74,7 +77,7 @@ def _as_meant(match: re.Match[str]) -> str:
 
 def _mend(line: str) -> str:
     """One line without its marks, and whole where they were."""
-    pieces = _RUN.split(mend_brackets(line))  # text, run, text, run, …, text
+    pieces = _RUN.split(mend_brackets(_OWNED.sub(BREAK, line)))  # text, run, text, run, …, text
     for i in range(1, len(pieces), 2):
         text = pieces[i - 1]
         kept = text.rstrip(_SEPARATORS)
@@ -91,8 +94,12 @@ def _glue(before: str, run: str, after: str) -> str:
     for character in run:
         if character in _LISTING and separators[-1:] in _LISTING:
             continue  # "a, {{x}}, b"
+        if character == ":" and separators[-1:] in _LISTING:
+            separators = separators[:-1]  # "a, {{x}}: b"
         if character not in TRACES and character != " ":
             separators += character
+    if separators and after in _ENDING:  # "a, {{x}}."
+        return ""
     if separators:
         return separators + (" " if " " in run[run.rindex(separators[-1]) :] and after else "")
     if " " in run:

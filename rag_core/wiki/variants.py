@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 # Language → its variants, the preferred one first.
+_CHINESE = ("zh-hans", "zh-cn", "zh", "zh-sg", "zh-my", "zh-hant", "zh-tw", "zh-hk", "zh-mo")
 _VARIANTS = {
-    "zh": ("zh-hans", "zh-cn", "zh", "zh-sg", "zh-my", "zh-hant", "zh-tw", "zh-hk", "zh-mo"),
+    "zh": _CHINESE,
     "sr": ("sr-ec", "sr-cyrl", "sr", "sr-el", "sr-latn"),
     "sh": ("sh-latn", "sh", "sh-cyrl"),
     "kk": ("kk-cyrl", "kk-kz", "kk", "kk-latn", "kk-arab"),
@@ -17,7 +18,8 @@ _VARIANTS = {
     "uz": ("uz-latn", "uz", "uz-cyrl"),
     "tg": ("tg-cyrl", "tg", "tg-latn"),
     "iu": ("ike-cans", "iu", "ike-latn"),
-    "gan": ("gan-hans", "gan", "gan-hant"),
+    "wuu": ("wuu-hans", "wuu", "wuu-hant", *_CHINESE),
+    "gan": ("gan-hans", "gan", "gan-hant", *_CHINESE),
     "shi": ("shi-latn", "shi", "shi-tfng"),
     "crh": ("crh-latn", "crh", "crh-cyrl"),
 }
@@ -47,17 +49,26 @@ def choose_variants(text: str, lang: str) -> str:
 
 
 def _choose(content: str, variants: tuple[str, ...]) -> str:
-    flags, bar, rules = content.rpartition("|")
-    flag_set = {flag.strip() for flag in flags.split(";")} if bar else set()
+    flags, rules = "", content
+    if head := _FLAGS.match(content):
+        flags, rules = head[1], content[head.end() :]
+    flag_set = {flag.strip() for flag in flags.split(";")}
     if flag_set & {"H", "T", "-"}:  # hidden rule, page title, removed rule
         return ""
     if flag_set & {"R"}:
         return rules
     by_variant = {}
-    for rule in rules.split(";"):
-        code, colon, spelling = rule.partition(":")
-        if colon and (code := code.rpartition("=>")[2].strip()) in variants:
-            by_variant[code] = spelling.strip()
+    codes = list(_CODE.finditer(rules))
+    for code, following in zip(codes, [*codes[1:], None]):
+        spelling = rules[code.end() : following.start() if following else len(rules)]
+        if (name := code[1].lower()) in variants:
+            by_variant[name] = spelling.strip().removesuffix(";").rstrip()
     if not by_variant:
         return rules
     return next(by_variant[code] for code in variants if code in by_variant)
+
+
+# Capital letters or codes before the first bar: `A|`, `zh-hans;zh-hant|`. A link's bar is none of these.
+_FLAGS = re.compile(r"([ A-Z;-]*+|[ a-z;-]*+)\|")
+# A rule starts with its code; any other `;` and `:` is part of a spelling.
+_CODE = re.compile(r"(?:^|;)(?:[^;:=]*+=>)?+\s*+([a-zA-Z]{2,4}(?:-[a-zA-Z]{2,5})?+)\s*+:")

@@ -51,6 +51,11 @@ class Arguments:
             value = self._values[key] = self._stripped(*span) if span else ""
         return value
 
+    def raw(self, key: str) -> str:
+        """The value as it stands in the page; "" where there is none."""
+        start, end = self._spans.get(key, (0, 0))
+        return self._text[start:end]
+
     def __contains__(self, key: str | int) -> bool:
         return str(key) in self._spans
 

@@ -18,6 +18,12 @@ def drop(arguments: Arguments) -> str:
     return ""
 
 
+def unknown(arguments: Arguments) -> str:
+    """Known to carry prose that the page does not hold, such as figures kept elsewhere under a key:
+    counted as lost, and never taken for an English template of the same name."""
+    return ""
+
+
 def shown(*keys: str | int) -> Renderer:
     """The first of these arguments that is not empty."""
     return lambda arguments: arguments.first(*keys)

@@ -44,6 +44,8 @@ def format_date(year: str, month: str, day: str, lang: str, month_first: bool = 
     month = month_name(month, lang)
     if lang in ("de", "cs") and day.isdecimal():
         day += "."
+    if lang == "fr" and day == "1" and month:
+        day = "1er"
     if month_first and month and day:
         return f"{month} {day}, {year}" if year else f"{month} {day}"
     link = " de " if lang in ("es", "pt") else " "
@@ -106,6 +108,9 @@ _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 def _spoken(parts: Sequence[str], lang: str) -> str:
     if len(parts) == 3:
         return format_date(parts[2], parts[1], parts[0], lang)
+    if len(parts) == 2 and len(parts[0]) < 3 and parts[0].isdecimal():
+        if parts[1].isalpha() or len(parts[1]) < 3:
+            return format_date("", parts[1], parts[0], lang)
     return " ".join(parts)
 
 

@@ -57,21 +57,26 @@ STYLED = {
     "sic": renderers.sic,
 }
 
+_APOSTROPHE = "&#39;"  # as an entity, so that beside ''italics'' it is no part of them
+
 # Signs that cannot be typed inside a template, and spaces.
 SIGNS = {
-    "ndashb | ndash | en dash | endash | – | nsndns": literal("–"),
-    "mdashb | mdash | em dash | emdash | — | long dash": literal("—"),
+    "ndashb | ndash | en dash | en-dash | endash | – | nsndns": literal("–"),
+    "mdashb | mdash | em dash | em-dash | emdash | — | long dash": literal("—"),
+    "figure dash": literal("‒"),
+    "nbh | nbhyph | nbhyphen | non-breaking hyphen": literal("\u2011"),
+    "\\ | / | slash": literal(" / "),
     "spaced ndash | snd | snds | spnd | sndash | spndash | spaced en dash | spaced endash | –– | dash | "
     "sort dash": literal(" – "),
     "spaced mdash | spaced em dash | snd2 | spmd | smd": literal(" — "),
     "nbsp | space | spaces | nbs | nobreak space | thinsp | thin space | hair space | hairsp | "
     "nnbsp | ensp | emsp | en space | em space | figure space | narrow no-break space | pad | "
     "indent | gap | sp | quad | in5": literal(" "),
-    "· | • | * | bull | middot | dot | bullet | bold middot | interpunct | ,": literal(" · "),
-    "' | apostrophe | apos": literal("'"),
-    "'s | 's-": literal("'s"),
-    "\" ' | \"'": literal("\"'"),
-    "' \"": literal("'\""),
+    "· | • | * | bull | middot | dot | bullet | bold middot | interpunct | , | ·w | •w": literal(" · "),
+    "' | apostrophe | apos": literal(_APOSTROPHE),
+    "'s | 's-": literal(f"{_APOSTROPHE}s"),
+    "\" ' | \"'": literal(f'"{_APOSTROPHE}'),
+    "' \"": literal(f'{_APOSTROPHE}"'),
     "!": literal("|"),  # after the calls are read it is a pipe like any other
     "!! | (! | !) | !- | ! !": drop,
     "yes | no | n/a | na | tbd | tba | tick | cross | check mark | won | nom | pending | "

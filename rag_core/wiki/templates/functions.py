@@ -33,6 +33,13 @@ def _expr(arguments: Arguments) -> str:
     return "" if value is None else format_value(value)
 
 
+def _iferror(arguments: Arguments) -> str:
+    """An expression that cannot be evaluated shows nothing here, and an error in MediaWiki."""
+    if not arguments[1] and "#expr" in arguments.raw("1"):
+        return arguments[2]
+    return arguments.first(3, 1)
+
+
 def _switch(arguments: Arguments) -> str:
     """A case without a value falls through to the next value; a last case without one is the default."""
     subject, *cases = arguments.cases()
@@ -84,7 +91,7 @@ FUNCTIONS: dict[str, Renderer] = {
     "#if": _if,
     "#ifeq": _ifeq,
     "#ifexpr": _ifexpr,
-    "#iferror": lambda arguments: arguments.first(3, 1),
+    "#iferror": _iferror,
     "#ifexist": shown(2),
     "#expr": _expr,
     "#switch": _switch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rag_core.wiki.marks import without_marks
-from rag_core.wiki.templates.building import Renderer, drop
+from rag_core.wiki.templates.building import Renderer, drop, unknown
 from rag_core.wiki.templates.english import ENGLISH
 from rag_core.wiki.templates.functions import FUNCTIONS
 from rag_core.wiki.templates.languages import language_template
@@ -51,4 +51,4 @@ def _find(name: str, lang: str) -> Renderer | None:
         found = language_template(name, lang) or name_template(name, lang)
     if found is None and is_silent(name):
         found = drop
-    return found
+    return None if found is unknown else found

@@ -6,7 +6,16 @@ import re
 
 from rag_core.wiki.marks import BREAK
 from rag_core.wiki.templates import east_asian, renderers
-from rag_core.wiki.templates.building import Renderer, drop, joined, literal, shown, table, wrapped
+from rag_core.wiki.templates.building import (
+    Renderer,
+    drop,
+    joined,
+    literal,
+    shown,
+    table,
+    unknown,
+    wrapped,
+)
 from rag_core.wiki.templates.dates import (
     day_first,
     julian_and_gregorian,
@@ -35,6 +44,7 @@ GERMAN = {
     "maß | einheit | größe": quantity,
     "0 | anker | lückenhaft | belege fehlen | coordinate | commonscat | siehe auch | hauptartikel": drop,
     "belege | quelle": drop,
+    "fl | ewz | ewd | ewr | ewq | ewt": unknown,  # looked up elsewhere by a key
     "nnbsp | leerzeichen": literal(" "),
     "§": wrapped("§ ", 1),
     "link-interwiki | interwiki-link": shown("text", "titel", 1),
@@ -62,7 +72,7 @@ FRENCH = {
     "term": shown(1),
     "abréviation | abr | abrd | abrv": shown(1),
     "exp | e": shown(1, "e"),
-    "1er": literal("1er"),
+    "1er": lambda arguments: f"1er {arguments[1]}".strip(),
     "1re": literal("1re"),
     "ier": literal("Ier"),
     "iers": literal("Iers"),
@@ -131,7 +141,8 @@ ITALIAN = {
 
 PORTUGUESE = {
     "unidade | unit": quantity,
-    "fmtn | formatnum | formatar número": renderers.grouped,
+    "formatnum | formatar número": renderers.grouped,
+    "fmtn": quantity,
     "dtext | data | dni-texto | data texto | dtlink": day_first,
     "dni | morte | nascimento | falecimento": day_first,
     "converter | conversor": convert,

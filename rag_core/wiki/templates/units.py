@@ -228,13 +228,21 @@ def _with_unit(quantity: str, code: str, arguments: Arguments | _Abbreviated, be
     if arguments["abbr"] in ("on", "in", "yes", "y") or not unit or arguments.lang != "en":
         name = symbol
     else:
-        name = one if adjective or (quantity.lstrip("-−") == "1" and not scale) else several
+        name = one if adjective or (_is_one(quantity) and not scale) else several
         if arguments["sp"] == "us":
             name = name.replace("metre", "meter").replace("litre", "liter")
     if adjective and name == one:
         return "-".join(filter(None, (quantity, scale, name.replace(" ", "-"))))
     quantity = f"{quantity} {scale}".rstrip()
     return quantity + name if name.startswith("/") else f"{quantity} {before}{name}"
+
+
+def _is_one(quantity: str) -> bool:
+    """Whether a unit stands in the singular: one of it, or a fraction of one."""
+    above, slash, below = quantity.lstrip("-−").partition("/")
+    if slash:
+        return above.isdecimal() and below.isdecimal() and int(above) < int(below)
+    return above == "1"
 
 
 def _number(text: str, lang: str) -> str:
@@ -254,6 +262,8 @@ def quantity(arguments: Arguments) -> str:
     {{unité|1500|m|2}} → "1 500 m²".
     """
     number, *parts = [*arguments.unnamed(), ""]
+    if not any(parts) and (written := _NUMBER_AND_UNIT.fullmatch(number)):  # {{unité|1500 m}}
+        number, parts = written[1], [written[2]]
     text = group_digits(number.replace(" ", ""), arguments.lang) if number else ""
     if arguments["e"]:
         text += f" × 10^{arguments['e']}"
@@ -262,9 +272,10 @@ def quantity(arguments: Arguments) -> str:
         if part.lstrip("-−").isdecimal() and unit:
             unit += part.translate(_EXPONENTS) if part != "1" else ""
         elif part:
-            unit += ("·" if unit else "") + part
+            unit += (("·" if len(part) < 5 else " ") if unit else "") + part  # a symbol, or words
     unit = unit or arguments["u"]
     return f"{text} {unit}".strip()
 
 
+_NUMBER_AND_UNIT = re.compile(r"([-−+]?\d++(?:[ .,]\d++)*+) ++([^\W\d].*)")
 _EXPONENTS = str.maketrans("0123456789-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")

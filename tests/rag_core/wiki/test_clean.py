@@ -40,6 +40,8 @@ EXTERNAL_LINKS = [
     ("a [https://x.org] b [//x.org y] c [mailto:a@b.c mail] d", "a b y c mail d"),
     ("[http://x.org ''it'' [[wl|w]]] and [not a link]", "it w and [not a link]"),
     ("[http://x.org|the site] e", "the site e"),
+    ("[http://x.org [a] b] c [http://x.org d [//y.org e] f] g", "[a] b c d e f g"),
+    ("[http://x.org {{lang|fr|[a]}} b] c [http://x.org [d e", "[a] b c [http://x.org [d e"),
     ("[http://x.org/spec <nowiki>[AB-1]: Rules</nowiki>] f", "[AB-1]: Rules f"),
 ]
 QUOTES = [
@@ -63,6 +65,10 @@ TABLES = [
     ("{| a\n| b\n|}\nAfter.", "After."),
     ("{{Infobox\n|a=\n{|\n| b\n|}}}\nAfter.", "After."),
     ("Set {|x|} and {{{1|default}}} stay.", "Set {|x|} and default stay."),
+    ('Text {| class="x"\n| y\n|} tail.\nAfter.', "Text tail. After."),
+    ("Text {|\n| y {| z\n|}\nAfter {| b.", "Text After {| b."),
+    ("{{Infobox\n|a= {| border=1\n| b\n|}\n}}\nAfter.", "After."),
+    ("Before.\n|- style=x\n|} tail.\nAfter.", "Before. tail. After."),
 ]
 REFERENCES = [
     ("Oak<ref name=a/> and elm<ref>Book, p. 2</ref> grow.", "Oak and elm grow."),
@@ -84,6 +90,13 @@ TAGS = [
     ("<custom>k</custom> <x a=1>", "k"),
     ("a<includeonly>b</includeonly><noinclude>c</noinclude>", "ac"),
     ("<syntaxhighlight lang=py>x=1</syntaxhighlight>a<timeline>t</timeline>", "a"),
+    ("one</ br>two< br>three<\\br>four<br.>five<br/ >six", "one two three four five six"),
+    (
+        'Red <small\nNext <span style="x" class=y one <font color=red two</div\nEnd <b',
+        "Red Next one two End <b",
+    ),
+    ("a <2>Head</2><h2>Head</h2>\nb <H3 id=x>Head [[x]]</H3 >c", "a <2>Head</2> b c"),
+    ("Intro.<dl><dt>term<dd>meaning</dd></dl>End.", "Intro. End."),
     ("<code>a[i]</code> and <poem>\nline one\nline two\n</poem>", "a[i] and line one line two"),
 ]
 FORMULAS = [
@@ -117,6 +130,8 @@ BROKEN_TEMPLATES = [
     ("{{Info | a=1}} Oak {{ box :<!-- c --> x | b }} grows.", "Oak grows."),
     ("{{Infobox\n| c = ''[[Probe (ship)|Probe]]'''s\n}}\n''Moon''.", "Moon."),
     ("a {{lang|fr|b {{x}} c {{lang|fr|d}}.", "a b c d."),
+    ("Oak {{clarify|date=May 2020} grows {{lang|fr|tall} in {{{x}.", "Oak grows tall in."),
+    ("{{Infobox\n| a = {{flag|X}\n| b = c\n}}\nAfter {{a}}.", "After."),
 ]
 
 
@@ -148,6 +163,10 @@ def test_paragraphs_stay_apart():
         ("zh", "-{zh-hans:软件; zh-hant:軟體}-很好", "软件很好"),
         ("zh", "-{zh-hant:只}-a-{H|zh:x}-b-{R|raw}-c-{T|zh:t}--{A|zh-cn:d;zh-tw:e}-", "只abrawcd"),
         ("zh", "-{a-{zh-cn:b; zh-tw:c}-d}- -{open", "abd open"),
+        ("zh", "-{zh-hans:[[a|b]]; zh-hant:[[c|d]]}- -{A|zh-hans:[[a|e]]; zh-hant:f}-", "b e"),
+        ("zh", "-{zh-cn:a&nbsp;b; zh-tw:c}- -{zh-hans:{{lang|en|x;y}}; zh-hant:z}-", "a b x;y"),
+        ("zh", "-{zh-hans;zh-hant|文}- -{[[甲|乙]]}- -{D|zh-cn:丙; zh-tw:丁}-", "文 乙 丙"),
+        ("sr", "-{sr-Cyrl:ћир; sr-Latn:lat}-", "ћир"),
         ("sr", "-{sr-ec:ћир; sr-el:lat}- -{Text}-", "ћир Text"),
         ("en", "-{not a variant}-", "-{not a variant}-"),
         ("de", "__KEIN_INHALTSVERZEICHNIS__Text __ABSCHNITTE_NICHT_BEARBEITEN__", "Text"),
@@ -175,6 +194,18 @@ EMPTIED = [
     ("A ({{x}}[[a|b]]) c, (see {{x}} and b), ({{x}} or {{y}}, listen).", "A (b) c, (see and b), (listen)."),
     ("A (né le {{x}}) « {{y}} » est, ({{x}}؛ {{y}}، b).", "A est, (b)."),
     ("Sum ( ; 1900) of (a warming by CO2,) it.", "Sum (1900) of (a warming by CO2) it."),
+    (
+        "Oak, {{x}}. Elm; {{x}}! Fir: {{x}}? Yew ({{x}}), {{y}}. Box, {{x}}: a, {{x}}; b.",
+        "Oak. Elm! Fir? Yew. Box: a, b.",
+    ),
+    (
+        "A ({{x}}|B) c ({{x}}/foo) d (foo/{{x}}) e ({{x}} | 1900) f ({{x}}/ˈoʊk/).",
+        "A (B) c (foo) d (foo) e (1900) f (/ˈoʊk/).",
+    ),
+    (
+        "{{x}}'s book and {{x}}’s, Ann<ref>a</ref>'s, Bob{{x}}'s, '{{x}}' and 'a'.",
+        "book and, Ann's, Bob's, and 'a'.",
+    ),
 ]
 PARTED = [
     ("plant.[[File:A.jpg|thumb|x]]The", "plant. The"),

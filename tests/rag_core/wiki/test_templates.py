@@ -118,6 +118,19 @@ ENGLISH_CASES = [
     ("{{OldStyleDateDY|1 January|1900|20 December 1899}}", "1 January 1900 [O.S. 20 December 1899]"),
     ("{{vol.|3}}{{snds}}x", "vol. 3 – x"),
     ("a {{=}} b {{!}} c {{(}}d{{)}}", "a = b | c {d}"),
+    (
+        "The ''Odyssey''{{'}}s hero and ''Aida''{{'s}} end: {{\" '}}{{' \"}}",
+        "The Odyssey's hero and Aida's end: \"''\"",
+    ),
+    (
+        "1939{{en-dash}}45 a{{em-dash}}b a{{\\}}b a{{·w}}b 1{{figure dash}}2 a{{nbh}}b",
+        "1939–45 a—b a / b a · b 1‒2 a‑b",
+    ),
+    ("{{convert|1/2|mi}}, {{convert|3/2|mi}}", "1/2 mile, 3/2 miles"),
+    (
+        "{{#iferror: {{#expr: 1/0}} | e | f }} {{#iferror: {{#expr: 1+1}} | e | f }}",
+        "e f",
+    ),
 ]
 OTHER_CASES = [
     (
@@ -137,6 +150,14 @@ OTHER_CASES = [
     ),
     ("de", "{{EWZ|DE-XX|01234567}} {{Höhe|1234|DE-NN}} {{enS|freedom}} {{Zitat|Ja.}}", "1234 m freedom Ja."),
     ("de", '{{formatnum:1234567}} {{"|Ja}}', "1.234.567 „Ja“"),
+    ("de", "hat {{FL|DE-XX|01234567}} km² ({{EWD|DE-XX|0123}}) und {{EWR|DE-XX|0123}}.", "hat km² und."),
+    (
+        "fr",
+        "le {{date|1|janvier|1900}}, le {{date-|1|5}}, le {{1er|mai}}, {{unité|1500 m}}, "
+        "{{unité|2.5|millions|d'habitants}}",
+        "le 1er janvier 1900, le 1er mai, le 1er mai, 1 500 m, 2,5 millions d'habitants",
+    ),
+    ("pt", "{{fmtn|1500|m}}", "1.500 m"),
     (
         "es",
         "{{unidad|1500|m}}, {{fecha|4|5|1931}}, {{siglo|XIX||s}}",
