@@ -21,7 +21,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.wiki import index_name, merge_ranges, read_index
 
-LOGIC_VERSION = 2
+LOGIC_VERSION = 3
 FORMATS = ("wikipedia", *READERS, "text")
 TEXT_FILES_PER_PART = 1000
 BYTES_PER_RANGE = 32 << 20

@@ -1,4 +1,4 @@
-"""MediaWiki's export format: bytes in, pages out (schemas 0.3 to 0.11; any encoding that XML declares).
+"""MediaWiki's export format: bytes in, pages out (schemas 0.6 to 0.11; any encoding that XML declares).
 
 Elements are told by name *and depth*: a revision and a contributor have an `<id>` too. Unknown
 elements (`<origin>`, `<content>`, `<upload>`, …) are passed over.
@@ -31,6 +31,7 @@ class ExportParser:
     """
 
     _redirect: str | None
+    _in_revision = False
 
     def __init__(self, name: str, *, fragment: bool = False, ends_dump: bool = True):
         self.complete = False
@@ -64,6 +65,14 @@ class ExportParser:
             self._expat.Parse(data)
         except expat.ExpatError as caught:
             error = caught
+        except DumpError:
+            raise
+        except (
+            LookupError,
+            ValueError,
+        ) as caught:  # an encoding that cannot be read, a key that is no number
+            reason = f"in the XML: {caught}"
+            raise DumpError(self._name, max(0, self._expat.CurrentByteIndex), reason) from caught
         yield from self._out
         self._out.clear()
         if error is not None:
@@ -106,7 +115,7 @@ class ExportParser:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
-        if (depth, tag) in _TEXT_AT:
+        if (depth, tag) in _TEXT_AT and (depth != _IN_REVISION or self._in_revision or tag == "namespace"):
             self._text = []
             self._expat.CharacterDataHandler = self._text.append
             if tag == "namespace":
@@ -117,7 +126,8 @@ class ExportParser:
         elif depth == _IN_PAGE:
             if tag == "redirect":
                 self._redirect = attributes.get("title", "")
-            elif tag == "revision":
+            self._in_revision = tag == "revision"
+            if self._in_revision:
                 self._wikitext = self._model = ""
         elif depth == _ROOT:
             if tag != "mediawiki":

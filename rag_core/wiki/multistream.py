@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rag_core import files
-from rag_core.wiki.records import DumpError
-from rag_core.wiki.streams import xml_chunks
+from rag_core.wiki.export_xml import ExportParser
+from rag_core.wiki.records import DumpError, Page, SiteInfo
+from rag_core.wiki.streams import TrailingGarbage, xml_chunks
 
 _DUMP_NAME = re.compile(r"-multistream(\d*)\.xml((?:-p\d+p\d+)?)\.bz2$")
 
@@ -41,7 +42,7 @@ def read_index(index: str, dump: str) -> list[StreamRange]:
     """The ranges that an index promises for a dump, in the order of the file.
 
     The last range ends with the file, so it holds the footer too. Raises `DumpError` for a line that
-    is none, for offsets that go backwards or leave the file.
+    is none, for offsets that go backwards or leave the file, for pages that lie before the first one.
     """
     dump_bytes = files.size(dump)
     offsets: list[int] = []
@@ -54,8 +55,26 @@ def read_index(index: str, dump: str) -> list[StreamRange]:
             offsets.append(offset)
             ids.append([])
         ids[-1].append(page_id)
+    if offsets and offsets[0]:
+        _check_header(index, dump, offsets[0])
     ends = [*offsets[1:], dump_bytes]
     return [StreamRange(start, end, tuple(page_ids)) for start, end, page_ids in zip(offsets, ends, ids)]
+
+
+def _check_header(index: str, dump: str, end: int) -> None:
+    """Raise unless the bytes before the first offset hold a header and no page, which no range would read."""
+    parser = ExportParser(dump, ends_dump=False)
+    with files.open_input(dump) as source:
+        try:
+            for chunk in xml_chunks(source, dump, (0, end)):
+                for item in parser.feed(chunk):
+                    if not isinstance(item, SiteInfo):
+                        page = item if isinstance(item, Page) else item.page
+                        raise DumpError(
+                            index, 0, f"page {page.page_id} of {dump} lies before its first offset, {end}"
+                        )
+        except TrailingGarbage as garbage:
+            raise DumpError(dump, garbage.offset, f"no stream, before the first offset of {index}") from None
 
 
 def merge_ranges(ranges: Iterable[StreamRange], max_bytes: int) -> list[StreamRange]:

@@ -109,6 +109,7 @@ def _is_disambiguation_template(name: str, lang: str) -> bool:
 # {{Saints homonymes}}, {{地名の曖昧さ回避}}, {{人名消歧义}}; but not the notes at the head of an article.
 _ENDINGS = (
     " disambiguation",
+    " disambig",
     " homonymes",
     "の曖昧さ回避",
     "消歧义",

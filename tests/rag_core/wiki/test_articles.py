@@ -122,6 +122,7 @@ def test_lost_templates_are_counted_by_name():
         "x {{Disambiguation page}}",
         "{{Template:Disambig}}",
         "{{School disambiguation}}",
+        "{{Chinese title disambig}}",
         "x {{Begriffsklärung}}",
         "{{Homonymie}}",
         "{{неоднозначность}}",

@@ -161,6 +161,19 @@ def test_doctype_is_refused_with_its_place():
     assert found == [] and "DOCTYPE is refused" in error.reason
 
 
+@pytest.mark.parametrize("encoding", ["no-such", "GB2312", "rot13"])
+def test_an_encoding_that_cannot_be_read(encoding):
+    data = f'<?xml version="1.0" encoding="{encoding}"?>'.encode() + dump(page(1))
+    with pytest.raises(DumpError, match=r"byte \d+: in the XML"):
+        list(read_pages(io.BytesIO(data)))
+
+
+def test_the_text_of_a_page_is_its_revision_s():
+    upload = "<upload><text>File note.</text></upload>"
+    whole = page(1).replace("</page>", upload + "</page>")
+    assert [p.wikitext for p in read_pages(io.BytesIO(dump(whole)))] == ["Words."]
+
+
 def test_malformed_xml_names_page_and_byte():
     data = dump(page(1), page(2, "A \x0b tree."))
     found, error = read_until_error(data)
@@ -271,6 +284,13 @@ class TestMultistream:
             index.write_bytes(line)
             with pytest.raises(DumpError):
                 read_index(str(index), dump_path)
+
+    def test_an_index_that_leaves_out_the_first_pages(self, files, tmp_path):
+        _, dump_path, starts, _ = files
+        index = tmp_path / "index.txt"
+        index.write_bytes(f"{starts[2]}:3:T3\n{starts[2]}:4:T4\n".encode())
+        with pytest.raises(DumpError, match=f"page 1 of .* lies before its first offset, {starts[2]}"):
+            read_index(str(index), dump_path)
 
     def test_a_whole_real_wiki(self, shared_data):
         path = str(shared_data / "wikipedia" / "smallwiki-pages-articles-multistream.xml.bz2")
