@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_core import files
 from rag_core.errors import DataError, run_command
 from rag_core.run_dir import read_manifest
 from tests.beam_jobs.conftest import write_corpus, write_questions
@@ -55,6 +56,19 @@ def prepare(root: Path, encoder: str) -> list[Job]:
     search = (*asked, "--question-encoder", encoder, "--embeddings", vectors, "--top-k", "5")
     read = (*asked, "--checkpoint", "mini-bart", "--retrieved", found, "--passages", passages)
     predictions = str(root / "whole" / "generate")
+    learn = (*asked, "--preset", "tiny", "--question-encoder", encoder, "--embeddings", vectors)
+    learn += (
+        "--passages",
+        passages,
+        "--n-docs",
+        "2",
+        "--batch-size",
+        "4",
+        "--steps",
+        "4",
+        "--save-every",
+        "1",
+    )
     jobs = [
         Job("split", "beam_jobs.split", source),
         Job("embed", "beam_jobs.embed", ("--passages", passages, "--encoder", encoder)),
@@ -65,6 +79,7 @@ def prepare(root: Path, encoder: str) -> list[Job]:
         Job(
             "generate", "beam_jobs.generate", (*read, "--n-docs", "2", "--kind", "token", "--max-length", "6")
         ),
+        Job("train", "rag_core.train", learn),
         Job("eval", "eval.run", (*asked, "--predictions", predictions, "--retrieved", found)),
     ]
     for job in jobs:
@@ -87,7 +102,8 @@ def run_child(job: Job, output: str, fault: Fault | None, log: Path) -> tuple[in
                 os.dup2(stream.fileno(), 2)
             calls = Calls(fault)
             module = importlib.import_module(job.module)
-            code = run_command(module.run, [*job.argv, "--output", output])
+            start = getattr(module, "run", None) or module.main
+            code = run_command(start, [*job.argv, "--output", output])
             ticket.write_text(json.dumps(calls.struck))
         except BaseException:
             traceback.print_exc()
@@ -145,12 +161,13 @@ def _is_there(output: str, part: dict) -> bool:
 
 def _difference(whole: dict, again: dict, output: str) -> str | None:
     """What differs between two runs that should be equal; None when nothing does."""
-    digests = [[p["row_digest"] for p in m["parts"]] for m in (whole, again)]
+    digests = [[m["content_digest"], *(p["row_digest"] for p in m["parts"])] for m in (whole, again)]
     if digests[0] != digests[1]:
         return f"{output}: row digests differ"
-    if whole["counts"] != again["counts"]:
-        return f"{output}: counts {again['counts']}, undisturbed {whole['counts']}"
-    left = [n for n in os.listdir(output) if n.startswith("_attempt") or n.startswith(".attempt")]
+    for key in ("counts", "ids_seen"):
+        if whole.get(key) != again.get(key):
+            return f"{output}: {key} {again.get(key)}, undisturbed {whole.get(key)}"
+    left = [name for name in os.listdir(output) if name.startswith(files.ATTEMPT)]
     return f"{output}: left behind {left}" if left else None
 
 
