@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from beam_jobs.options import job_parser, run_job
@@ -62,6 +63,9 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         raise UsageError(f"--lang {args.lang}: not a wiki's language code, such as en or zh-yue")
     found = find_inputs(args.input, args.input_format)
     parts = text_parts(found) if args.input_format == "text" else file_parts(found, args.input_format)
+    digests = {f.url: file_digest(f.url) for f in found}
+    if args.input_format != "text":
+        warn_of_copies(digests)
     worker = SplitWorker(
         input_format=args.input_format,
         words=args.words,
@@ -78,7 +82,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         job="split",
         logic_version=LOGIC_VERSION,
         inputs={
-            "files": [[files.base_name(f.url), f.size, file_digest(f.url)] for f in found],
+            "files": [[files.base_name(f.url), f.size, digests[f.url]] for f in found],
             "parts": digest_of([part.source.get("range", []) for part in parts]),
         },
         models={},
@@ -105,6 +109,14 @@ def find_inputs(patterns: Sequence[str], input_format: str) -> list[files.FileIn
         for item in matched:
             found.setdefault(os.path.realpath(item.url) if files.is_local(item.url) else item.url, item)
     return sorted(found.values(), key=lambda f: f.url)
+
+
+def warn_of_copies(digests: Mapping[str, str]) -> None:
+    """Warn when two files (name → digest) hold the same bytes: their passages will be there twice."""
+    first: dict[str, str] = {}
+    for url, digest in digests.items():
+        if first.setdefault(digest, url) != url:
+            warnings.warn(f"{url} is a copy of {first[digest]}: its passages come twice", stacklevel=2)
 
 
 def _matches(pattern: str, input_format: str) -> list[files.FileInfo]:

@@ -128,6 +128,13 @@ def test_a_broken_dump_is_one_clear_error_and_no_manifest(tmp_path, content, err
         read_manifest(str(tmp_path / "p"))
 
 
+def test_a_copy_among_the_inputs_is_a_warning(tmp_path):
+    for name in ("a.xml", "b.xml"):
+        (tmp_path / name).write_text(SMALL)
+    with pytest.warns(UserWarning, match=r"b\.xml is a copy of .*a\.xml"):
+        assert split.run(["--input", str(tmp_path / "*.xml"), "--output", str(tmp_path / "out")]) == 0
+
+
 def test_the_output_is_checked_before_the_input(tmp_path):
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(UsageError, match="not empty"):
