@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -97,18 +98,34 @@ def to_tsv(args: argparse.Namespace) -> bytes:
 
 def from_trec(args: argparse.Namespace) -> bytes:
     """A TREC run, ordered by (−score, id) whatever its ranks say; scores are kept as doc_scores."""
-    found: dict[str, list[tuple[float, str]]] = {}
+    found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(files.read_bytes(args.input).decode("utf-8").split("\n"), 1):
         if not line.strip():
             continue
         cells = line.split()
-        try:
-            question, _, passage, _, score = cells[:5]
-            found.setdefault(question, []).append((-float(score), passage))
-        except ValueError:
-            raise DataError(f"{args.input}, line {number}: expected qid Q0 passage rank score tag") from None
-    rows = [(question, sorted(ranking)) for question, ranking in found.items()]
-    return _retrieved((q, [p for _, p in ranking], [-s for s, _ in ranking]) for q, ranking in rows)
+        where = f"{args.input}, line {number}"
+        if len(cells) < 5:
+            raise DataError(f"{where}: expected qid Q0 passage rank score tag")
+        question, _, passage, _, score = cells[:5]
+        _add(where, question, found.setdefault(question, {}), passage, score)
+    rows = []
+    for question, scores in found.items():
+        ranking = sorted(scores, key=lambda passage: (-scores[passage], passage))
+        rows.append((question, ranking, [scores[passage] for passage in ranking]))
+    return _retrieved(rows)
+
+
+def _add(where: str, question: str, scores: dict[str, float], passage: str, score: Any) -> None:
+    """One passage of a ranking. DataError for a score that is no number, and for a passage that is there."""
+    try:
+        value = float(score)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f"{where}: score {score!r}: expected a finite number")
+    if passage in scores:
+        raise DataError(f"{where}: passage {passage} is there twice for question {question}")
+    scores[passage] = value
 
 
 def from_dpr(args: argparse.Namespace) -> bytes:
@@ -118,8 +135,13 @@ def from_dpr(args: argparse.Namespace) -> bytes:
         if not isinstance(row, dict) or not isinstance(row.get("ctxs"), list):
             raise DataError(f"{args.input}, record {number}: expected question, answers and ctxs")
         name = str(row.get("id", f"{args.task}-{number}"))
-        contexts = row["ctxs"]
-        rows.append((name, [str(c["id"]) for c in contexts], [float(c.get("score", 0)) for c in contexts]))
+        scores: dict[str, float] = {}
+        for rank, context in enumerate(row["ctxs"], 1):
+            where = f"{args.input}, record {number}, passage {rank}"
+            if not isinstance(context, dict) or "id" not in context:
+                raise DataError(f"{where}: expected id and score")
+            _add(where, name, scores, str(context["id"]), context.get("score", 0))
+        rows.append((name, list(scores), list(scores.values())))
     return _retrieved(rows)
 
 
