@@ -23,6 +23,7 @@ from rag_core.errors import (
     DataError,
     UsageError,
 )
+from rag_core.run_dir import damage, read_manifest
 
 VERDICTS = {  # worst news first: a regression that was seen is one, whatever else could not run
     "regression": EXIT_REGRESSION,
@@ -57,8 +58,8 @@ class Chain:
 def choose_baselines(config: NightlyConfig, history: list[dict], tags: dict[str, str]) -> list[Chain]:
     """Every chain with the night it is measured by. UsageError when a named night or tag is not there.
 
-    `last_green` takes the newest night that passed and whose results still exist; what is passed over
-    for want of its files is said in the chain's reasons.
+    `last_green` takes the newest night that passed and whose results are still there, whole; what is
+    passed over for want of its files is said in the chain's reasons.
     """
     kind, _, wanted = config.baseline.partition(":")
     if kind == "tag":
@@ -74,14 +75,26 @@ def choose_baselines(config: NightlyConfig, history: list[dict], tags: dict[str,
             if row["night"] != wanted if wanted else row["verdict"] not in GREEN:
                 continue
             results = os.path.join(config.output, row["results"] or "")
-            if row["results"] and os.path.exists(os.path.join(results, "_manifest.json")):
+            why = _unusable(results) if row["results"] else "it has none"
+            if why is None:
                 chain.baseline, chain.baseline_results = row["night"], results
                 break
-            chain.reasons.append(f"the results of night {row['night']} are gone: {results}")
+            chain.reasons.append(f"the results of night {row['night']} are gone: {why}")
         if wanted and chain.baseline is None:
-            raise UsageError(f"baseline {config.baseline}: night {wanted} has no results of {chain.name}")
+            why = "".join(f" ({reason})" for reason in chain.reasons[-1:])
+            raise UsageError(
+                f"baseline {config.baseline}: night {wanted} has no results of {chain.name}{why}"
+            )
         chains.append(chain)
     return chains
+
+
+def _unusable(results: str) -> str | None:
+    """What is wrong with a results directory, by names and sizes; None when it is whole."""
+    try:
+        return damage(results, read_manifest(results))
+    except (DataError, FileNotFoundError) as error:
+        return " ".join(str(error).split())
 
 
 def run_chains(
@@ -151,7 +164,7 @@ def _pair(chain: Chain, gates: Gates) -> tuple[Results, Results] | None:
     try:
         pair = load_results(chain.baseline_results), load_results(str(chain.results))
         check_comparable(*pair, gates.allow)
-    except NotComparable as error:
+    except (NotComparable, DataError) as error:  # of another kind, or of the right size and unreadable
         chain.verdict = "not_comparable"
         chain.reasons.append(str(error))
         return None

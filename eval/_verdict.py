@@ -33,8 +33,13 @@ def as_text(verdict: dict[str, Any]) -> str:
 
 def as_markdown(verdict: dict[str, Any]) -> str:
     """A table for a pull request; what the names hold cannot break it."""
-    sign = "✅ pass" if not verdict["failures"] else "❌ regression"
-    head = [f"### {sign}", "", *(f"- {_cell(line)}" for line in _remarks(verdict)), ""]
+    sign = "❌" if verdict["failures"] else "✅"
+    head = [
+        f"### {sign} {verdict['verdict'].replace('_', ' ')}",
+        "",
+        *(f"- {_cell(line)}" for line in _remarks(verdict)),
+        "",
+    ]
     table = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
     table += ["| " + " | ".join(map(_cell, _row(c))) + " |" for c in verdict["comparisons"]]
     return "\n".join([*head, *table]) + "\n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import subprocess
@@ -24,16 +25,24 @@ from typing import Any
 from beam_jobs.options import register_file_systems
 from eval._gates import Gates, read_gates
 from eval._history import add_to_history, read_history
-from eval._night import choose_baselines, compare_chains, history_rows, night_verdict, run_chains
+from eval._night import (
+    VERDICTS,
+    choose_baselines,
+    compare_chains,
+    history_rows,
+    night_verdict,
+    run_chains,
+)
 from eval._nightly_config import NightlyConfig, read_config
 from eval._steps import Step, StepError, run_steps
 from eval._verdict import as_markdown, as_text, write_parquet
 from rag_core import files
 from rag_core.command_line import HelpFormatter, Parser
-from rag_core.errors import DataError, UsageError, run_command
+from rag_core.errors import EXIT_STAGE_FAILED, DataError, UsageError, run_command
 from rag_core.owner import describe, new_owner
 
 WEBHOOK_SECONDS = 30
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 @contextlib.contextmanager
@@ -87,7 +96,7 @@ def set_tag(config: NightlyConfig, tag: str, night: str | None) -> str:
 
 
 def run_night(config: NightlyConfig, gates: Gates, now: float) -> dict[str, Any]:
-    """A whole night; returns its verdict, which by then is on disk beside the report."""
+    """A whole night; returns its verdict, which by then is on disk beside the report, or says why not."""
     history = read_history(_history_url(config))
     chains = choose_baselines(config, history, read_tags(config.output))
     night, moment, behind = new_night(config.output, history, now)
@@ -96,13 +105,27 @@ def run_night(config: NightlyConfig, gates: Gates, now: float) -> dict[str, Any]
     run_chains(config, chains, place / "logs", lambda line: print(line, flush=True))
     verdict = night_verdict(night, moment, chains, compare_chains(config, chains, gates))
     verdict["remarks"] = behind + verdict["remarks"]
+    try:
+        _keep(config, place, verdict)
+    except OSError as error:
+        _not_kept(verdict, error)
+    verdict["report"] = _report(config, place, verdict)
+    return verdict
+
+
+def _keep(config: NightlyConfig, place: Path, verdict: dict[str, Any]) -> None:
     rows = history_rows(verdict, config.output)
     files.write_bytes(str(place / "verdict.md"), as_markdown(verdict).encode())
     write_parquet(str(place / "comparisons.parquet"), verdict)
     files.write_json(str(place / "verdict.json"), verdict)
     add_to_history(_history_url(config), rows)
-    verdict["report"] = _report(config, place, verdict)
-    return verdict
+
+
+def _not_kept(verdict: dict[str, Any], error: OSError) -> None:
+    """A full disk hides nothing: the verdict is said all the same, and that it could not be written."""
+    worst = min(verdict["verdict"], "failed", key=list(VERDICTS).index)
+    verdict["failures"].append(f"this night is not in the history: {error}")
+    verdict.update(verdict=worst, exit_code=VERDICTS[worst])
 
 
 def _history_url(config: NightlyConfig) -> str:
@@ -122,7 +145,7 @@ def _report(config: NightlyConfig, place: Path, verdict: dict[str, Any]) -> str 
     argv += ["--passages", *passages] if len(passages) == 1 else []
     try:
         run_steps([Step("report", tuple(argv))], place / "logs", quiet=True)
-    except StepError as error:
+    except (StepError, OSError) as error:
         print(f"warning: no report: {error}", file=sys.stderr)
         return None
     return page
@@ -169,7 +192,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.tag:
             print(f"{args.tag}: {set_tag(config, args.tag, args.night)}")
             return 0
-        verdict = run_night(config, gates, time.time())
+        try:
+            verdict = run_night(config, gates, time.time())
+        except OSError as error:
+            if error.errno not in _DISK:
+                raise
+            print(f"error: {error}; history and finished stages stand", file=sys.stderr)
+            return EXIT_STAGE_FAILED
         print(as_text(verdict))
         print(f"{verdict['report'] or os.path.join(config.output, 'nights', verdict['night'])}")
         tell(config, verdict)

@@ -22,6 +22,7 @@ from eval._history import HISTORY, add_to_history, nights_of, read_history
 from eval._night import Chain, choose_baselines, compare_chains, night_verdict
 from eval._nightly_config import read_config
 from eval._nightly_stages import Marks, logic_version, plan_chain
+from eval._verdict import as_markdown
 from rag_core import run_dir
 from rag_core.errors import DataError, UsageError
 
@@ -137,7 +138,10 @@ def row(night, verdict, task="small", checkpoint="main", **more):
 def finish_results(place, *nights):
     for night in nights:
         (place / "out" / "stages" / night).mkdir(parents=True)
-        (place / "out" / "stages" / night / run_dir.MANIFEST).write_text("{}")
+        rows = {"name": "rows.parquet", "bytes": 4}
+        manifest = {"job": "eval", "parts": [rows], "rows": 1, "content_digest": night}
+        (place / "out" / "stages" / night / run_dir.MANIFEST).write_text(json.dumps(manifest))
+        (place / "out" / "stages" / night / "rows.parquet").write_text("PAR1")
 
 
 def test_the_baseline_is_the_newest_green_night_that_is_still_there(place):
@@ -156,6 +160,45 @@ def test_the_baseline_is_the_newest_green_night_that_is_still_there(place):
         choose_baselines(dataclasses.replace(config, baseline="tag:release"), history, {})
     with pytest.raises(UsageError, match="night 9 has no results of small/main"):
         choose_baselines(dataclasses.replace(config, baseline="night:9"), history, {})
+
+
+def test_half_written_results_are_no_baseline(place):
+    config = read_config(str(place / "nightly.toml"))
+    history = [row("1", "first"), row("2", "pass")]
+    finish_results(place, "1", "2")
+    (place / "out" / "stages" / "2" / "rows.parquet").write_text("PA")
+    (chain,) = choose_baselines(config, history, {})
+    assert chain.baseline == "1" and "rows.parquet: 2 bytes, expected 4" in chain.reasons[0]
+    with pytest.raises(UsageError, match="night 2 has no results of small/main .*2 bytes, expected 4"):
+        choose_baselines(dataclasses.replace(config, baseline="night:2"), history, {})
+
+
+def test_an_unreadable_baseline_ends_in_a_verdict(place, monkeypatch):
+    def broken(path):
+        raise DataError(f"{path}: not readable as Parquet")
+
+    monkeypatch.setattr("eval._night.load_results", broken)
+    chain = Chain("small", "main", results="now", baseline="1", baseline_results="then")
+    compare_chains(read_config(str(place / "nightly.toml")), [chain], Gates())
+    assert chain.verdict == "not_comparable" and "then: not readable" in chain.reasons[0]
+
+
+def test_a_full_disk_hides_no_verdict(place, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device", "history.parquet")
+
+    told = []
+    monkeypatch.setattr(nightly, "run_chains", lambda *_: None)
+    monkeypatch.setattr(nightly, "tell", lambda config, verdict: told.append(verdict))
+    monkeypatch.setattr(nightly, "add_to_history", full)
+    config = str(place / "nightly.toml")
+    assert nightly.main([config]) == 12
+    shown = capsys.readouterr().out
+    assert "FAIL this night is not in the history: [Errno 28] No space left on device" in shown
+    assert told[0]["verdict"] == "failed" and told[0]["exit_code"] == 12
+    monkeypatch.setattr(nightly, "run_chains", full)
+    assert nightly.main([config]) == 12
+    assert "No space left on device: 'history.parquet'; history and" in capsys.readouterr().err
 
 
 def test_a_clock_set_back_neither_hides_a_night_nor_repeats_a_name(tmp_path):
@@ -222,6 +265,8 @@ def test_the_worst_chain_decides():
     assert verdict("not_comparable", "failed")["exit_code"] == 12
     assert verdict("failed", "regression", "pass")["verdict"] == "regression"
     assert verdict("pass", "failed")["failures"] == ["small/1: failed: because"]
+    assert as_markdown(verdict("pass", "not_comparable")).startswith("### ❌ not comparable\n")
+    assert as_markdown(verdict("first", "pass")).startswith("### ✅ pass\n")
 
 
 def test_the_hook_gets_the_verdict_and_cannot_change_it(tmp_path, capsys):
