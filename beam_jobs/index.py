@@ -13,8 +13,8 @@ from shlex import quote
 import apache_beam as beam
 
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.build_index import IndexTask
-from beam_jobs.transforms.parts import FinishRun, ProcessParts
+from beam_jobs.transforms.build_index import BuildIndex, IndexTask, shards_of
+from beam_jobs.transforms.parts import FinishRun
 from beam_jobs.transforms.stage import StagePlan, run_stage
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
@@ -68,9 +68,10 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
 
 
 def build_pipeline(pipeline: beam.Pipeline, plan: StagePlan, run: RunDir) -> None:
-    """One part: the whole index."""
-    task = IndexTask(run.output, run.fingerprint, plan.options["kind"], plan.parts[0].source["source"])
-    reports = pipeline | "Index" >> ProcessParts(plan.parts, task)
+    """One part: the whole index, merged from shards where its kind allows."""
+    kind, source = plan.options["kind"], plan.parts[0].source["source"]
+    task = IndexTask(run.output, run.fingerprint, kind, source, shards_of(kind, source))
+    reports = pipeline | "Build" >> BuildIndex(task)
     _ = reports | "Finish" >> FinishRun(run.output, run.run, len(plan.parts), plan.extra)
 
 

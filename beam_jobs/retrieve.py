@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
+from typing import Any
 
 import apache_beam as beam
 
@@ -20,7 +21,9 @@ from beam_jobs.transforms.parts import FinishRun
 from beam_jobs.transforms.questions import question_parts, questions_input
 from beam_jobs.transforms.retrieve_passages import IndexSearchWorker, check_fit
 from beam_jobs.transforms.stage import StagePlan, build_part_pipeline, run_stage
+from rag_core import files
 from rag_core.datasets import TASKS
+from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import PartWorker
 from rag_core.run_dir import RunDir, run_input
@@ -32,6 +35,8 @@ QUESTIONS_PER_PART = 1024
 DESCRIPTION = """Find passages for questions.
 
 --embeddings DIR: exact search over all vectors, with the log-partition of the prior over the corpus.
+--embeddings BASE DELTA …: passages of a later run are added, or replace those of the same id.
+--removed FILE: ids of passages, one a line, that are left out (exact search only).
 --fuse DIR: fuse it with another run (BM25's, say) by reciprocal ranks; the logits stay the encoder's.
 --index DIR: a FAISS or BM25 index made by beam_jobs.index (BM25 takes no --question-encoder)."""
 
@@ -44,8 +49,14 @@ def parser() -> argparse.ArgumentParser:
         "--question-encoder", metavar="M", help="minilm, a directory, a RAG checkpoint, a URL, org/name"
     )
     p.add_argument("--index", metavar="DIR", help="run directory of beam_jobs.index")
-    p.add_argument("--embeddings", metavar="DIR", help="run directory of beam_jobs.embed: exact search")
+    p.add_argument(
+        "--embeddings", metavar="DIR", nargs="+", help="run directories of beam_jobs.embed: exact search"
+    )
+    p.add_argument("--removed", metavar="FILE", help="passage ids that no longer exist, one a line")
     p.add_argument("--fuse", metavar="DIR", help="another retrieved run, fused with this exact search")
+    p.add_argument(
+        "--exclude-self", action="store_true", help="leave out the passage whose id is the question's"
+    )
     p.add_argument("--top-k", type=int, default=100, help="passages a question")
     return p
 
@@ -57,6 +68,8 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         raise UsageError("give either --index or --embeddings")
     if args.fuse and not args.embeddings:
         raise UsageError("--fuse needs --embeddings: what only the other run found is scored by its vectors")
+    if args.removed and not args.embeddings:
+        raise UsageError("--removed needs --embeddings: an index is built anew instead")
     return _exact_plan(args) if args.embeddings else _index_plan(args)
 
 
@@ -64,9 +77,14 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
     if not args.question_encoder:
         raise UsageError("--embeddings needs --question-encoder")
     encoder = shared_encoder(args.question_encoder)
-    manifest = stage_manifest(args.embeddings, "embed")
+    manifests = [stage_manifest(run, "embed") for run in args.embeddings]
+    manifest, deltas = manifests[0], manifests[1:]
     if not manifest["rows"]:
-        raise DataError(f"{args.embeddings}: no vectors")
+        raise DataError(f"{args.embeddings[0]}: no vectors")
+    for run, delta in zip(args.embeddings[1:], deltas):
+        if delta["encoder"]["fingerprint"] != manifest["encoder"]["fingerprint"]:
+            raise UsageError(f"{run} was embedded by another encoder than {args.embeddings[0]}")
+    removed = read_removed(args.removed) if args.removed else ()
     extra = {
         "kind": "exact",
         "scores": {"kind": "dense_logits", "score_scale": encoder.score_scale},
@@ -76,17 +94,31 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
         questions=args.questions,
         task=args.task,
         question_encoder=args.question_encoder,
-        embeddings=args.embeddings,
+        embeddings=tuple(args.embeddings),
         top_k=args.top_k,
         score_scale=encoder.score_scale,
         question_parts=tuple(question_parts(args.questions, args.task, QUESTIONS_PER_PART)),
         fuse=args.fuse,
+        removed=removed,
+        exclude_self=args.exclude_self,
     )
-    inputs = {"embeddings": run_input(manifest)}
+    inputs: dict[str, Any] = {"embeddings": run_input(manifest)}
+    if deltas:
+        inputs["deltas"] = [run_input(delta) for delta in deltas]
+    if removed:
+        inputs["removed"] = {"ids": len(removed), "content_digest": digest_of(removed)}
     if args.fuse:
         inputs["fuse"] = run_input(stage_manifest(args.fuse, "retrieve"))
         extra["kind"] = "fused"
     return _plan(args, inputs, {"question_encoder": encoder.fingerprint}, search, extra)
+
+
+def read_removed(url: str) -> tuple[str, ...]:
+    """Passage ids of a text file, one a line, sorted. An id that no run holds takes nothing away."""
+    if not files.exists(url):
+        raise UsageError(f"--removed {url}: no such file")
+    with files.open_text(url) as stream:
+        return tuple(sorted({line.strip() for line in stream} - {""}))
 
 
 def _index_plan(args: argparse.Namespace) -> StagePlan:
@@ -106,17 +138,22 @@ def _index_plan(args: argparse.Namespace) -> StagePlan:
             "scores": {"kind": "dense_logits", "score_scale": encoder.score_scale},
             "encoder_fit": check_fit(args.question_encoder, manifest["encoder"]),
         }
-    worker = IndexSearchWorker(args.questions, args.task, args.index, args.question_encoder, args.top_k)
+    worker = IndexSearchWorker(
+        args.questions, args.task, args.index, args.question_encoder, args.top_k, args.exclude_self
+    )
     return _plan(args, inputs, models, worker, extra)
 
 
 def _plan(args: argparse.Namespace, inputs: dict, models: dict, worker: PartWorker, extra: dict) -> StagePlan:
+    options = {"top_k": args.top_k, "kind": extra["kind"]}
+    if args.exclude_self:
+        options["exclude_self"] = True
     return StagePlan(
         job="retrieve",
         logic_version=LOGIC_VERSION,
         inputs={**inputs, "questions": questions_input(args.questions, args.task)},
         models=models,
-        options={"top_k": args.top_k, "kind": extra["kind"]},
+        options=options,
         parts=question_parts(args.questions, args.task, QUESTIONS_PER_PART),
         worker=worker,
         unit="questions",

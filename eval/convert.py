@@ -5,6 +5,7 @@
     python -m eval.convert to-kilt   --predictions DIR|FILE --questions FILE --task T --output F.jsonl
     python -m eval.convert to-squad  --predictions DIR|FILE --output predictions.json
     python -m eval.convert to-tsv    --predictions DIR|FILE --output predictions.tsv
+    python -m eval.convert to-psgs   --passages DIR --output psgs.tsv
     python -m eval.convert from-trec --input run.trec --output retrieved.parquet
     python -m eval.convert from-dpr  --input run.json --task T --output retrieved.parquet
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -32,13 +34,21 @@ from rag_core.answers import has_answer
 from rag_core.datasets import TASKS, load_questions
 from rag_core.errors import DataError, UsageError, run_command
 from rag_core.schemas import RETRIEVED
+from rag_core.stages import read_table
 
 
 def to_trec(args: argparse.Namespace) -> bytes:
-    """`qid Q0 passage rank score tag`, ranks from 1. An id with white space has no place in the format."""
+    """`qid Q0 passage rank score tag`, ranks from 1. An id with white space has no place in the format.
+
+    TREC's tools order by score and read no ranks. The scores of a fused run are logits of the encoder,
+    its order is another: where a run's scores rise anywhere, every score is written as 1/rank.
+    """
     lines = []
-    for row in read_retrieved(args.retrieved).to_pylist():
+    rows = read_retrieved(args.retrieved).to_pylist()
+    fused = any(a < b for row in rows for a, b in itertools.pairwise(row["doc_scores"]))
+    for row in rows:
         for rank, (passage, score) in enumerate(zip(row["passage_ids"], row["doc_scores"]), 1):
+            score = 1 / rank if fused else score
             for name in (row["question_id"], passage):
                 if len(name.split()) != 1:
                     raise DataError(f"{args.retrieved}: id {name!r} cannot be written in TREC's format")
@@ -88,6 +98,13 @@ def to_kilt(args: argparse.Namespace) -> bytes:
 def to_squad(args: argparse.Namespace) -> bytes:
     """`{id: answer}`, as SQuAD's script reads it; questions without a prediction are left out."""
     return (json.dumps(dict(_answers(args.predictions)), ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def to_psgs(args: argparse.Namespace) -> bytes:
+    """`id TAB text TAB title` with a header, the layout of psgs_w100; white space in a cell is one space."""
+    table = read_table(args.passages, ["passage_id", "text", "title"])
+    rows = [("id", "text", "title"), *zip(*(column.to_pylist() for column in table.columns))]
+    return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows).encode()
 
 
 def to_tsv(args: argparse.Namespace) -> bytes:
@@ -172,6 +189,7 @@ _TO: dict[str, tuple[Callable[[argparse.Namespace], bytes], str]] = {
     "to-kilt": (to_kilt, "predictions questions task"),
     "to-squad": (to_squad, "predictions"),
     "to-tsv": (to_tsv, "predictions"),
+    "to-psgs": (to_psgs, "passages"),
     "from-trec": (from_trec, "input"),
     "from-dpr": (from_dpr, "input task"),
 }

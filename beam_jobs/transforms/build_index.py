@@ -1,45 +1,58 @@
-"""What index does: one index from a whole run, put in place file by file, the settings last."""
+"""What index does: one index from a whole run, put in place file by file, the settings last.
+
+    train ─▶ _work/trained.faiss ─▶ shards, in parallel ─▶ _work/shard-*.faiss ─▶ merge, measure, write
+
+A shard is a part of the embeddings. HNSW graphs cannot be merged and BM25 needs counts over all
+passages: these are built in one go.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import apache_beam as beam
+
+from beam_jobs.options import register_file_systems
+from beam_jobs.transforms.parts import PartFn
 from rag_core import files
 from rag_core.digest import digest_of, file_digest
 from rag_core.parts import Part, read_report
 from rag_core.run_dir import WORK, report_url
 from rag_core.schemas import Passage
-from rag_core.stages import iter_batches
+from rag_core.stages import iter_batches, part_urls, stage_manifest
 
 SETTINGS = "_index.json"
+SEED = 0
 
 
 @dataclass(frozen=True)
 class IndexTask:
-    """A task for `ProcessParts` with a single part: build, put in place, report."""
+    """A task with a single part: build (from shards, where there are any), put in place, report."""
 
     output: str
     fingerprint: str
     kind: str
     source: str
+    shards: tuple[Part, ...] = ()
 
     def setup(self) -> None:
         """Nothing to load."""
 
     def __call__(self, part: Part) -> dict[str, Any]:
-        kept = read_report(self.output, part.index, self.fingerprint)
-        if kept is not None and all(_stands(self.output, name, f) for name, f in kept["files"].items()):
+        kept = self.kept()
+        if kept is not None:
             return kept
         started = time.time()
         with _attempt(self.output) as directory:
-            rows, settings = build_index(self.kind, self.source, directory)
+            rows, settings = self._build(directory)
             found = {}
             for info in sorted(files.list_tree(directory), key=lambda f: f.url.endswith(SETTINGS)):
                 name = os.path.relpath(info.url, directory)
@@ -59,18 +72,106 @@ class IndexTask:
             "extra": settings,
         }
         files.write_json(report_url(self.output, part.index), report)
+        files.delete([self._url("trained"), *(self._url(shard.index) for shard in self.shards)])
         return report
 
+    def kept(self) -> dict[str, Any] | None:
+        """The report of an index that stands as it was written."""
+        report = read_report(self.output, 0, self.fingerprint)
+        stands = report is not None and all(_stands(self.output, n, f) for n, f in report["files"].items())
+        return report if stands else None
 
-def build_index(kind: str, source: str, directory: str) -> tuple[int, dict[str, Any]]:
-    """Build an index of `kind` from a run directory into a local one; its rows and its settings."""
-    from rag_core.retrieval import Bm25Index, FaissIndex
+    def train(self) -> None:
+        """Train the empty index that every shard starts from."""
+        from rag_core.retrieval import faiss_build
 
-    if kind == "bm25":
-        index = Bm25Index.build(iter_passages(source), directory)
-        return len(index), {"metric": "bm25"}
-    settings = FaissIndex.build(source, kind, directory)
-    return settings["passages"], {k: v for k, v in settings.items() if k not in ("files", "passages", "kind")}
+        if self.kept() is None and not files.exists(self._url("trained")):
+            index = faiss_build.trained_index(self.source, self.kind, SEED)
+            files.write_bytes(self._url("trained"), faiss_build.to_bytes(index))
+
+    def add_shard(self, shard: Part) -> None:
+        """Add one part of the embeddings to a copy of the trained index."""
+        from rag_core.retrieval import faiss_build
+
+        if self.kept() is None and not files.exists(self._url(shard.index)):
+            trained = files.read_bytes(self._url("trained"))
+            url, first_row = shard.source["url"], shard.source["first_row"]
+            files.write_bytes(self._url(shard.index), faiss_build.build_shard(trained, url, first_row))
+
+    def _url(self, name: str | int) -> str:
+        name = name if isinstance(name, str) else f"shard-{name:05d}"
+        return files.join(self.output, WORK, f"{name}-{self.fingerprint[:12]}.faiss")
+
+    def _build(self, directory: str) -> tuple[int, dict[str, Any]]:
+        """The index in a local directory; its rows and its settings."""
+        from rag_core.retrieval import Bm25Index, faiss_build
+
+        if self.kind == "bm25":
+            rows = len(Bm25Index.build(iter_passages(self.source), directory))
+            return rows, {"metric": "bm25"}
+        if self.shards:
+            shards = ((s.source["first_row"], files.read_bytes(self._url(s.index))) for s in self.shards)
+            index = faiss_build.merge_shards(shards)
+        else:
+            index = faiss_build.build_whole(self.source, self.kind, SEED)
+        settings = faiss_build.write_index(index, self.source, self.kind, directory, seed=SEED)
+        left_out = ("files", "passages", "kind")
+        return settings["passages"], {k: v for k, v in settings.items() if k not in left_out}
+
+
+def shards_of(kind: str, source: str) -> tuple[Part, ...]:
+    """The parts of an embeddings run that are indexed apart and merged; none where the kind forbids it."""
+    from rag_core.retrieval.faiss_build import MERGED_KINDS
+
+    if kind not in MERGED_KINDS:
+        return ()
+    manifest = stage_manifest(source, "embed")
+    firsts = itertools.accumulate((part["rows"] for part in manifest["parts"]), initial=0)
+    places = zip(part_urls(source, manifest), firsts)
+    return tuple(Part(i, {"url": url, "first_row": first}) for i, (url, first) in enumerate(places))
+
+
+class BuildIndex(beam.PTransform):
+    """An `IndexTask` → its report, by way of its shards."""
+
+    def __init__(self, task: IndexTask) -> None:
+        super().__init__()
+        self._task = task
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        waiting: list[Any] = []
+        if self._task.shards:
+            trained = pipeline | "Train" >> beam.Create([None]) | "Fit" >> beam.Map(_train, self._task)
+            added = (
+                pipeline
+                | "Shards" >> beam.Create(self._task.shards)
+                | "Spread" >> beam.Reshuffle()
+                | "Add" >> beam.Map(_add_shard, self._task, beam.pvalue.AsList(trained))
+            )
+            waiting = [beam.pvalue.AsList(added)]
+        return (
+            pipeline
+            | "Index" >> beam.Create([Part(0, {})])
+            | "Merge" >> beam.ParDo(_MergeFn(self._task), *waiting)
+        )
+
+
+class _MergeFn(PartFn):
+    """`PartFn` that waits for the shards."""
+
+    def process(self, part: Part, added: Iterable[None] = ()):
+        yield from super().process(part)
+
+
+def _train(_: None, task: IndexTask) -> None:
+    register_file_systems()
+    task.train()
+
+
+def _add_shard(shard: Part, task: IndexTask, trained: list[None]) -> None:
+    register_file_systems()
+    assert len(trained) == 1
+    task.add_shard(shard)
 
 
 def iter_passages(directory: str) -> Iterator[Passage]:

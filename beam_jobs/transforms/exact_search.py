@@ -6,6 +6,9 @@
 Only ids, scores and log-partitions cross from shards to questions. A shard is a part of the
 embeddings, so the cut, and with it every bit of the result, is independent of the workers.
 
+Further runs (`deltas`) add and replace passages, and a list removes some: what is hidden is left out
+of each shard before the search, so ids, scores and log-partitions are those of the corpus as it now is.
+
 With `fuse`, another run's passages are scored too, by the shards that hold their vectors; reciprocal
 rank fusion then selects and orders, and every logit is still the dense encoder's.
 """
@@ -16,7 +19,7 @@ import io
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 import numpy as np
@@ -25,13 +28,21 @@ import pyarrow as pa
 from beam_jobs.handlers import once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.questions import questions_of
-from beam_jobs.transforms.retrieve_passages import retrieved_batch, retrieved_by_question, to_logits
+from beam_jobs.transforms.retrieve_passages import (
+    retrieved_batch,
+    retrieved_by_question,
+    to_logits,
+    without_self,
+)
 from rag_core import files
 from rag_core.errors import DataError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import WORK
 from rag_core.schemas import RETRIEVED, Question
-from rag_core.stages import part_urls, read_part, vectors_of
+from rag_core.stages import part_urls, read_table
+
+if TYPE_CHECKING:
+    from rag_core.retrieval.vectors import Block
 
 # Per question of a part: scores and ids, best first; and scores by id of the other run's passages.
 Hits = tuple[list[list[float]], list[list[str]], list[dict[str, float]]]
@@ -44,11 +55,15 @@ class ExactSearch:
     questions: str
     task: str
     question_encoder: str
-    embeddings: str
+    embeddings: tuple[str, ...]
+    """The base, then delta runs, oldest first."""
     top_k: int
     score_scale: float
     question_parts: tuple[Part, ...] = field(repr=False)
     fuse: str | None = None
+    removed: tuple[str, ...] = field(default=(), repr=False)
+    """Ids of passages that no longer exist."""
+    exclude_self: bool = False
     output: str = ""
     fingerprint: str = ""
     """Both known once the output is claimed."""
@@ -67,19 +82,36 @@ class ExactSearch:
     def _queries_url(self, index: int) -> str:
         return files.join(self.output, WORK, f"queries-{self.fingerprint[:12]}-{index:05d}.npy")
 
-    def search(self, shard: Part) -> Iterator[tuple[int, tuple[int, Hits, np.ndarray]]]:
-        """All questions against one shard, as (question part, (shard, hits, logsumexps))."""
-        from rag_core.retrieval import ExactIndex
+    @property
+    def depth(self) -> int:
+        """Hits that each shard gives: one more where a question's own passage is taken out later."""
+        return self.top_k + self.exclude_self
 
-        batches = list(read_part(shard.source["url"], ["passage_id", "vector"]))
-        ids = [i for batch in batches for i in batch.column("passage_id").to_pylist()]
-        vectors_ND = np.concatenate([vectors_of(batch) for batch in batches])
-        index = ExactIndex(vectors_ND, ids)
-        urls = tuple(self._queries_url(part.index) for part in self.question_parts)
-        for part, queries_QD in zip(self.question_parts, _queries(urls)):
-            scores, found, log_z_Q = index.search(queries_QD, self.top_k, True, self.score_scale)
-            given = self._scores_of_others(part, queries_QD, ids, vectors_ND)
-            yield part.index, (shard.index, (scores, found, given), log_z_Q)
+    def shards(self) -> list[Part]:
+        """The parts of all runs, the base's first."""
+        urls = [(layer, url) for layer, run in enumerate(self.embeddings) for url in part_urls(run)]
+        return [Part(i, {"url": url, "layer": layer}) for i, (layer, url) in enumerate(urls)]
+
+    def search(self, shard: Part) -> Iterator[tuple[int, tuple[int, Hits, np.ndarray]]]:
+        """All questions against one shard, as (question part, (shard, hits, logsumexps)).
+
+        Memory: a block of vectors, the shard's ids, and the results.
+        """
+        from rag_core.retrieval.vectors import shard_blocks
+
+        vectors_of_parts = _queries(tuple(self._queries_url(part.index) for part in self.question_parts))
+        ids: list[str] = []
+        searches = [
+            ShardSearch(queries_QD, self.others(part.source), self.depth, self.score_scale, ids)
+            for part, queries_QD in zip(self.question_parts, vectors_of_parts)
+        ]
+        hidden = _hidden(self.removed, *self.embeddings)[shard.source["layer"]]
+        for names, block in shard_blocks(shard.source["url"], hidden):
+            ids.extend(names)
+            for search in searches:
+                search.add(block, names)
+        for part, search in zip(self.question_parts, searches):
+            yield part.index, (shard.index, search.hits(), search.log_z_Q)
 
     def others(self, source: dict[str, Any]) -> list[list[str]]:
         """What the run to fuse with found for each question of a part; nothing without one."""
@@ -91,22 +123,6 @@ class ExactSearch:
         if missing:
             raise DataError(f"{self.fuse}: no row for question {missing[0]!r} ({len(missing)} missing)")
         return [found[q.question_id][0] for q in questions]
-
-    def _scores_of_others(
-        self, part: Part, queries_QD: np.ndarray, ids: list[str], vectors_ND: np.ndarray
-    ) -> list[dict[str, float]]:
-        """Exact inner products of the other run's passages that lie in this shard, by question."""
-        import torch
-
-        from rag_core.retrieval.rescore import exact_scores
-
-        row_of = {passage_id: row for row, passage_id in enumerate(ids)} if self.fuse else {}
-        mine = [[i for i in wanted if i in row_of] for wanted in self.others(part.source)]
-        query_P = np.repeat(np.arange(len(mine)), [len(m) for m in mine])
-        row_P = np.array([row_of[i] for m in mine for i in m], np.int64)
-        queries = torch.from_numpy(queries_QD.astype(np.float64))
-        scores = iter(exact_scores(queries, vectors_ND, query_P, row_P).tolist())
-        return [{i: next(scores) for i in m} for m in mine]
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,11 +136,14 @@ class ExactSearch:
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         log.written += len(questions)
+        names = [q.question_id for q in questions]
         scores, ids = source["scores"], source["ids"]
+        if self.exclude_self:
+            scores, ids = without_self(names, scores, ids, self.top_k)
         if self.fuse is not None:
-            scores, ids = self._fused(questions, source)
+            scores, ids = self._fused(questions, {**source, "scores": scores, "ids": ids})
         logits = to_logits(scores, self.score_scale)
-        yield retrieved_batch([q.question_id for q in questions], ids, logits, source["log_partition"])
+        yield retrieved_batch(names, ids, logits, source["log_partition"])
 
     def _fused(
         self, questions: list[Question], source: dict[str, Any]
@@ -134,16 +153,68 @@ class ExactSearch:
         scores, chosen = [], []
         for n, (question, others) in enumerate(zip(questions, self.others(source))):
             known = {**dict(zip(source["ids"][n], source["scores"][n])), **source["given"][n]}
+            if self.exclude_self:
+                others = [i for i in others if i != question.question_id]
             strangers = [i for i in others if i not in known]
             if strangers:
                 raise DataError(
                     f"{self.fuse}: passage {strangers[0]!r} of question {question.question_id!r} "
-                    f"is not in {self.embeddings}"
+                    f"is not in {', '.join(self.embeddings)}"
                 )
             _, best = reciprocal_rank_fusion([source["ids"][n], others], self.top_k)
             chosen.append(best)
             scores.append([known[i] for i in best])
         return scores, chosen
+
+
+class ShardSearch:
+    """The questions of one part against one shard, block by block."""
+
+    def __init__(
+        self, queries_QD: np.ndarray, others: list[list[str]], k: int, score_scale: float, ids: list[str]
+    ) -> None:
+        """`others`: what another run found for each question. `ids`: the shard's, growing with its blocks."""
+        from rag_core.retrieval.first_pass import Queries
+        from rag_core.retrieval.scan import Scan
+        from rag_core.retrieval.topk import RunningTopK
+
+        self._queries = Queries(queries_QD)
+        self._top = RunningTopK(len(queries_QD), k, lambda rows: [ids[row] for row in rows.tolist()])
+        self._scan = Scan(self._queries, self._top, score_scale=score_scale)
+        self._askers: dict[str, list[int]] = {}
+        for question, wanted in enumerate(others):
+            for passage_id in wanted:
+                self._askers.setdefault(passage_id, []).append(question)
+        self._given: list[dict[str, float]] = [{} for _ in others]
+
+    def add(self, block: Block, names: list[str]) -> None:
+        """Search a block whose rows have these ids; score what the other run found of it."""
+        from rag_core.retrieval.rescore import exact_scores
+
+        self._scan.add(block)
+        if not self._askers:
+            return
+        pairs = sorted((q, row) for row, name in enumerate(names) for q in self._askers.get(name, ()))
+        query_P, row_P = np.array(pairs, np.int64).reshape(-1, 2).T
+        scores_P = exact_scores(self._queries.float64_QD, block.vectors_ND, query_P, row_P.copy())
+        for (question, row), score in zip(pairs, scores_P.tolist()):
+            self._given[question][names[row]] = score
+
+    def hits(self) -> Hits:
+        return (*self._top.results(), self._given)
+
+    @property
+    def log_z_Q(self) -> np.ndarray:
+        return self._scan.log_z_Q
+
+
+@once_per_process
+def _hidden(removed: tuple[str, ...], _base: str, *deltas: str) -> list[set[str]]:
+    """Per run, the ids of passages that later runs replace or that are removed."""
+    from rag_core.retrieval.delta import hidden_ids
+
+    added = [read_table(run, ["passage_id"]).column("passage_id").to_pylist() for run in deltas]
+    return hidden_ids(added, removed)
 
 
 @once_per_process
@@ -201,8 +272,9 @@ def log_sum_exp(parts: list[np.ndarray]) -> list[float]:
     """Column-wise logsumexp of equally long arrays, exactly rounded sums, -inf for nothing."""
     stacked_SQ = np.stack(parts)
     high_Q = stacked_SQ.max(axis=0)
-    sums = (math.fsum(np.exp(column - high)) for column, high in zip(stacked_SQ.T, high_Q))
-    return [float(high + math.log(total)) for high, total in zip(high_Q, sums)]
+    low_Q = np.where(np.isneginf(high_Q), 0.0, high_Q)
+    sums = (math.fsum(np.exp(column - high)) for column, high in zip(stacked_SQ.T, low_Q))
+    return [float(low + math.log(total)) if total else -math.inf for low, total in zip(low_Q, sums)]
 
 
 class _EncodeFn(beam.DoFn):
@@ -243,7 +315,6 @@ class SearchShards(beam.PTransform):
     def __init__(self, search: ExactSearch) -> None:
         super().__init__()
         self._search = search
-        self._shards = [Part(i, {"url": url}) for i, url in enumerate(part_urls(search.embeddings))]
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         encoded = (
@@ -254,9 +325,9 @@ class SearchShards(beam.PTransform):
         )
         return (
             pipeline
-            | "Shards" >> beam.Create(self._shards)
+            | "Shards" >> beam.Create(self._search.shards())
             | "SpreadShards" >> beam.Reshuffle()
             | "Search" >> beam.ParDo(_ShardFn(self._search), encoded=beam.pvalue.AsList(encoded))
-            | "TopK" >> beam.CombinePerKey(TopKFn(self._search.top_k))
+            | "TopK" >> beam.CombinePerKey(TopKFn(self._search.depth))
             | "Write" >> beam.ParDo(_WriteFn(self._search))
         )

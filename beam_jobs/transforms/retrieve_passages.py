@@ -26,6 +26,7 @@ class IndexSearchWorker:
     index: str
     question_encoder: str | None
     top_k: int
+    exclude_self: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -40,15 +41,29 @@ class IndexSearchWorker:
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         texts = [q.question for q in questions]
+        names = [q.question_id for q in questions]
         index = shared_index(self.index)
+        depth = self.top_k + self.exclude_self
         if self.question_encoder:
             encoder = shared_encoder(self.question_encoder)
-            scores, ids = index.search(encoder.encode_questions(texts), self.top_k)
+            scores, ids = index.search(encoder.encode_questions(texts), depth)
             scores = to_logits(scores, encoder.score_scale)
         else:
-            scores, ids = index.search(texts, self.top_k)
+            scores, ids = index.search(texts, depth)
+        if self.exclude_self:
+            scores, ids = without_self(names, scores, ids, self.top_k)
         log.written += len(questions)
-        yield retrieved_batch([q.question_id for q in questions], ids, scores)
+        yield retrieved_batch(names, ids, scores)
+
+
+def without_self(
+    question_ids: Sequence[str], scores: Sequence[Sequence[float]], ids: Sequence[Sequence[str]], k: int
+) -> tuple[list[list[float]], list[list[str]]]:
+    """The best k hits of each question (`scores, ids`) that do not bear the question's own id."""
+    kept = [
+        [(s, i) for s, i in zip(*hits) if i != name][:k] for name, *hits in zip(question_ids, scores, ids)
+    ]
+    return [[s for s, _ in hits] for hits in kept], [[i for _, i in hits] for hits in kept]
 
 
 def to_logits(scores: Sequence[Sequence[float]], score_scale: float) -> list[list[float]]:

@@ -21,13 +21,7 @@ class DeltaIndex:
         self._layers = [base, *additions]
         if len({layer.dim for layer in self._layers}) > 1:
             raise ValueError(f"indexes of dimensions {[layer.dim for layer in self._layers]}; need one")
-        # Per layer, the ids that must not come from it: removed ones, and those of later layers.
-        hidden = set(removed)
-        self._hidden: list[set[str]] = []
-        for layer in reversed(self._layers):
-            self._hidden.insert(0, set(hidden))
-            if layer is not base:
-                hidden.update(layer.ids)
+        self._hidden = hidden_ids([layer.ids for layer in additions], removed)
 
     @property
     def dim(self) -> int:
@@ -56,3 +50,14 @@ class DeltaIndex:
             if not short or k == 0:
                 return [[s for s, _ in v[:k]] for v in visible], [[i for _, i in v[:k]] for v in visible]
             wanted *= 2
+
+
+def hidden_ids(additions: Sequence[Iterable[str]], removed: Iterable[str]) -> list[set[str]]:
+    """Per layer, base first, the ids that must not come from it: removed ones, and those of later layers.
+
+    `additions` are the ids of each addition, oldest first.
+    """
+    hidden = [set(removed)]
+    for ids in reversed(additions):
+        hidden.insert(0, hidden[0].union(ids))
+    return hidden

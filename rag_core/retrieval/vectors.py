@@ -5,7 +5,7 @@ Both give blocks of rows in order, so that memory holds one block, whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from rag_core import stages
+from rag_core.errors import DataError
 from rag_core.retrieval.first_pass import upper_norms
+from rag_core.retrieval.part_blocks import part_blocks
 
 # Rows read at a time; 65,536 vectors of 768 numbers are 192 MiB.
 BLOCK_ROWS = 65536
@@ -104,14 +106,18 @@ class RunVectors:
         self.dtype = np.dtype(manifest["options"]["dtype"])
 
     def blocks(self) -> Iterator[Block]:
+        """All rows, in order. Blocks share one buffer: be done with one before taking the next."""
+        manifest = stages.stage_manifest(self._directory, "embed")
+        buffer_ND = np.empty((min(BLOCK_ROWS, self.n), self.dim), self.dtype)
         start = 0
-        columns = ["passage_id", "vector"]
-        for batch in stages.iter_batches(self._directory, columns, BLOCK_ROWS):
-            vectors_ND = stages.vectors_of(batch)
-            names = batch.column("passage_id")
-            norms_N = checked_norms(vectors_ND, names, f"{self._directory}: passage")
-            yield Block(start, vectors_ND, norms_N)
-            start += len(vectors_ND)
+        for url, part in zip(stages.part_urls(self._directory, manifest), manifest["parts"]):
+            rows = 0
+            for _, block in shard_blocks(url, first_row=start, buffer_ND=buffer_ND):
+                rows += len(block.vectors_ND)
+                yield block
+            if rows != part["rows"]:
+                raise DataError(f"{url}: {rows} rows, the manifest says {part['rows']}")
+            start += rows
 
     @cached_property
     def _ids(self) -> pa.ChunkedArray:
@@ -127,3 +133,20 @@ class RunVectors:
             a, b = np.searchsorted(rows, [block.first_row, block.first_row + len(block.vectors_ND)])
             chosen_ND[a:b] = block.vectors_ND[rows[a:b] - block.first_row]
         return chosen_ND
+
+
+def shard_blocks(
+    url: str, hidden: Collection[str] = (), first_row: int = 0, buffer_ND: np.ndarray | None = None
+) -> Iterator[tuple[list[str], Block]]:
+    """One part of an embeddings run, less the passages in `hidden`, as (ids, block).
+
+    Blocks share one buffer: be done with one before taking the next. Raises DataError naming the file,
+    and the passage where a vector holds NaN or Inf.
+    """
+    for names, vectors_ND in part_blocks(url, BLOCK_ROWS, hidden, buffer_ND):
+        try:
+            norms_N = checked_norms(vectors_ND, names, f"{url}: passage")
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        yield names, Block(first_row, vectors_ND, norms_N)
+        first_row += len(names)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import faiss
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from rag_core import read_embeddings
 from rag_core.datasets import load_questions
 from rag_core.encoders import load_encoder
 from rag_core.errors import DataError, UsageError
+from rag_core.retrieval import FaissIndex
 from rag_core.run_dir import read_manifest
 from rag_core.stages import read_table
 from tests.beam_jobs.conftest import write_corpus
@@ -95,6 +99,118 @@ def test_fusion_of_runs_that_do_not_belong_together(
         retrieve.run([*asked, "--embeddings", embeddings_dir, "--fuse", run, "--output", str(tmp_path / "b")])
 
 
+def written(directory, rows):
+    """A TSV corpus of (id, text) and the options that split it."""
+    directory.mkdir()
+    lines = [f"{name}\t{text}\tT" for name, text in rows]
+    (directory / "corpus.tsv").write_text("\n".join(["id\ttext\ttitle", *lines]) + "\n")
+    return ["--input", str(directory / "corpus.tsv"), "--input-format", "tsv"]
+
+
+def test_delta_runs_and_removed_passages_give_what_the_new_corpus_gives(
+    embeddings_dir, passages_dir, questions_file, tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(retrieve, "QUESTIONS_PER_PART", 11)
+    old = read_table(passages_dir).to_pylist()
+    changed = [(row["passage_id"], f"{row['text']} winter") for row in old[::9]]
+    delta = [*changed, *[(f"new-{i}", f"copper river {i}") for i in range(7)]]
+    gone = {old[1]["passage_id"], old[2]["passage_id"], "new-3", "never was"}
+    now = {row["passage_id"]: row["text"] for row in old} | dict(delta)
+    title = {row["passage_id"]: row["title"] for row in old}
+    whole = [(name, text) for name, text in now.items() if name not in gone]
+    (tmp_path / "removed.txt").write_text("\n".join(gone) + "\n\n")
+    embedded = {}
+    for name, rows in (("delta", delta), ("whole", whole)):
+        source = written(tmp_path / name, rows)
+        if name == "whole":  # unchanged passages keep their titles
+            lines = [f"{i}\t{t}\t{title.get(i, 'T') if (i, t) not in delta else 'T'}" for i, t in rows]
+            (tmp_path / name / "corpus.tsv").write_text("\n".join(["id\ttext\ttitle", *lines]) + "\n")
+        passages, embedded[name] = str(tmp_path / f"{name}-p"), str(tmp_path / f"{name}-e")
+        split.run([*source, "--output", passages])
+        embed.run(["--passages", passages, "--encoder", tiny_encoder, "--output", embedded[name]])
+    asked = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    runs = [embeddings_dir, embedded["delta"], "--removed", str(tmp_path / "removed.txt")]
+    outs = [str(tmp_path / name) for name in ("by-delta", "anew")]
+    assert retrieve.run([*asked, "--top-k", "9", "--output", outs[0], "--embeddings", *runs]) == 0
+    assert retrieve.run([*asked, "--top-k", "9", "--output", outs[1], "--embeddings", embedded["whole"]]) == 0
+    by_delta, anew = (read_table(out).to_pylist() for out in outs)
+    assert [row["passage_ids"] for row in by_delta] == [row["passage_ids"] for row in anew]
+    for column in ("doc_scores", "log_partition"):
+        np.testing.assert_allclose([r[column] for r in by_delta], [r[column] for r in anew], rtol=1e-5)
+    assert read_manifest(outs[0])["inputs"]["removed"]["ids"] == 4
+    with pytest.raises(UsageError, match="--removed needs --embeddings"):
+        retrieve.run([*asked, "--index", "i", "--removed", "f", "--output", str(tmp_path / "x")])
+
+
+def test_a_question_that_is_a_passage_does_not_find_itself(tmp_path, tiny_encoder):
+    """beir 105: equal scores in any input order give one run, and the query's own id is absent."""
+    (tmp_path / "q.jsonl").write_text(
+        '{"question_id": "q7", "question": "castle river?", "answers": ["x"]}\n'
+    )
+    asked = ["--questions", str(tmp_path / "q.jsonl"), "--task", "custom", "--top-k", "2", "--exclude-self"]
+    found = []
+    for order in (["d", "q7", "a", "c", "b"], ["c", "b", "q7", "a", "d"]):
+        base = tmp_path / "".join(order)
+        source = written(base, [(name, "castle river") for name in order])
+        split.run([*source, "--output", str(base / "p")])
+        embed.run(["--passages", str(base / "p"), "--encoder", tiny_encoder, "--output", str(base / "e")])
+        index.run(["--embeddings", str(base / "e"), "--kind", "flat", "--output", str(base / "i")])
+        index.run(["--passages", str(base / "p"), "--kind", "bm25", "--output", str(base / "b")])
+        dense = ["--question-encoder", tiny_encoder]
+        sources = (["--embeddings", str(base / "e"), *dense], ["--index", str(base / "b")])
+        for n, source in enumerate(sources):
+            out = str(base / f"r{n}")
+            assert retrieve.run([*asked, *source, "--output", out]) == 0
+            found += [row["passage_ids"] for row in read_table(out).to_pylist()]
+            assert read_manifest(out)["options"]["exclude_self"] is True
+        out = str(base / "fused")
+        assert retrieve.run([*asked, *sources[0], "--fuse", str(base / "r1"), "--output", out]) == 0
+        found += [row["passage_ids"] for row in read_table(out).to_pylist()]
+    assert found == [["a", "b"]] * 6
+
+
+def test_an_index_merged_from_the_parts_is_the_librarys(embeddings_dir, tmp_path):
+    for kind in ("flat", "sq8"):
+        assert (
+            index.run(["--embeddings", embeddings_dir, "--kind", kind, "--output", str(tmp_path / kind)]) == 0
+        )
+        FaissIndex.build(embeddings_dir, kind, tmp_path / f"{kind}-library")
+        built, right = tmp_path / kind / "index.faiss", tmp_path / f"{kind}-library" / "index.faiss"
+        assert built.read_bytes() == right.read_bytes()
+        assert not list((tmp_path / kind / "_work").glob("*.faiss")), "shards are taken away after the merge"
+
+
+def test_a_damaged_part_of_the_embeddings_is_named(embeddings_dir, questions_file, tiny_encoder, tmp_path):
+    copy = tmp_path / "embeddings"
+    shutil.copytree(embeddings_dir, copy)
+    ids, vectors_ND = read_embeddings(str(copy))
+    path = copy / "part-00001.parquet"
+    data = bytearray(path.read_bytes())
+    data[data.index(vectors_ND[50].tobytes()) + 2] ^= 1
+    path.write_bytes(data)
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    with pytest.raises(DataError, match=r"part-00001\.parquet: its bytes have changed"):
+        retrieve.run([*argv, "--embeddings", str(copy), "--output", str(tmp_path / "r")])
+
+
+def test_an_encoder_that_differs_in_pooling_alone_is_refused(
+    embeddings_dir, questions_file, tiny_encoder, tmp_path
+):
+    """Same width and weights, other pooling: scores would be wrong without a sign."""
+    other = tmp_path / "other"
+    shutil.copytree(tiny_encoder, other)
+    for name, text in {
+        "modules.json": '[{"type": "x.Transformer"}, {"type": "x.Pooling"}, {"type": "x.Normalize"}]',
+        "sentence_bert_config.json": '{"max_seq_length": 64, "do_lower_case": true}',
+    }.items():
+        (other / name).write_text(text)
+    (other / "1_Pooling").mkdir()
+    (other / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    argv = ["--questions", questions_file, "--task", "custom", "--embeddings", embeddings_dir]
+    with pytest.raises(UsageError, match="the passages were embedded by"):
+        retrieve.run([*argv, "--question-encoder", str(other), "--output", str(tmp_path / "r")])
+
+
 def test_k_beyond_the_corpus_gives_what_there_is(embeddings_dir, questions_file, tiny_encoder, tmp_path):
     out = str(tmp_path / "r")
     argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
@@ -142,8 +258,6 @@ def test_bm25(passages_dir, questions_file, tmp_path):
 
 
 def test_an_encoder_that_does_not_fit_is_refused(embeddings_dir, questions_file, tiny_encoder, tmp_path):
-    import shutil
-
     import torch
     from transformers import BertModel
 
@@ -206,8 +320,6 @@ def test_log_sum_exp_of_extremes():
 
 def test_questions_and_passages_with_one_model(passages_dir, tmp_path, questions_file):
     """The built-in encoder through the whole line: a passage's own words find it first."""
-    import json
-
     emb, out = str(tmp_path / "e"), str(tmp_path / "r")
     assert embed.run(["--passages", passages_dir, "--encoder", "minilm", "--output", emb]) == 0
     rows = read_table(passages_dir).to_pylist()[::12]

@@ -42,6 +42,23 @@ def test_trec_there_and_back(tmp_path, retrieved):
         run("from-trec", tmp_path / "back.parquet", input=trec)
 
 
+def test_a_fused_run_keeps_its_own_order(tmp_path, write_retrieved):
+    rows = [
+        {"question_id": "a", "passage_ids": ["x", "y", "z"], "doc_scores": [1.0, 3.0, 2.0]},
+        {"question_id": "b", "passage_ids": ["y", "x"], "doc_scores": [2.0, 1.0]},
+    ]
+    trec = run("to-trec", tmp_path / "run", retrieved=write_retrieved(tmp_path / "fused", rows))
+    assert trec.read_text().splitlines()[1] == "a Q0 y 2 0.5 ragline"
+    back = read_retrieved(str(run("from-trec", tmp_path / "back", input=trec))).to_pylist()
+    assert [row["passage_ids"] for row in back] == [["x", "y", "z"], ["y", "x"]]
+
+
+def test_passages_as_psgs(tmp_path, write_passages):
+    corpus = write_passages(tmp_path / "passages", [("1:0", "T", 'a "quoted\ttext'), ("2:1", "U", "b")])
+    psgs = run("to-psgs", tmp_path / "psgs.tsv", passages=corpus)
+    assert psgs.read_text() == 'id\ttext\ttitle\n1:0\ta "quoted text\tT\n2:1\tb\tU\n'
+
+
 def test_equal_scores_are_ordered_by_id(tmp_path):
     (tmp_path / "run").write_text("q Q0 b 1 1.0 t\nq Q0 a 2 1.0 t\nq Q0 c 3 2.0 t\n")
     (row,) = read_retrieved(str(run("from-trec", tmp_path / "o", input=tmp_path / "run"))).to_pylist()

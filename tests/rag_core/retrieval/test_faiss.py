@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import faiss
 import numpy as np
 import pytest
 
-from rag_core.errors import UsageError
-from rag_core.retrieval import ExactIndex, FaissIndex, faiss_index, faiss_kinds
+from rag_core.errors import DataError, UsageError
+from rag_core.retrieval import ExactIndex, FaissIndex, faiss_build, faiss_index, faiss_kinds
+from rag_core.stages import part_urls
 
 
 def clustered(n, dim=32, seed=0):
@@ -49,6 +51,12 @@ def test_ivf_pq_rescores_exactly_and_reaches_its_recall(embeddings_run, tmp_path
     right = ExactIndex(vectors_ND, ids).search(vectors_ND[:5], 5)
     assert found[1] == right[1]
     assert found[0] == [pytest.approx(scores) for scores in right[0]]
+    path = tmp_path / "index" / faiss_index.VECTORS_FILE
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"vectors\.npy: its bytes have changed"):
+        FaissIndex.open(tmp_path / "index")
 
 
 def test_training_rows_come_from_the_whole_run(monkeypatch):
@@ -84,6 +92,67 @@ def test_every_part_keeps_its_rows(embeddings_run, tmp_path):
         FaissIndex.build(embeddings_run(vectors_ND, ids, 4, kind), kind, tmp_path / f"i-{kind}")
         index = FaissIndex.open(tmp_path / f"i-{kind}")
         assert [hits[0] for hits in index.search(vectors_ND[::50], 1)[1]] == ids[::50]
+
+
+@pytest.mark.parametrize("kind", faiss_build.MERGED_KINDS)
+def test_merged_shards_are_one_build_and_keep_their_ids(kind, embeddings_run, tmp_path, monkeypatch):
+    """faiss 5590, 3651, 2370: a forgotten or doubled offset gives hits the ids of other passages."""
+    monkeypatch.setattr(faiss_kinds, "IVF_PQ_LEAST_ROWS", 200)
+    vectors_ND, ids = clustered(600, dim=8)
+    vectors_ND /= np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+    run = embeddings_run(vectors_ND, ids, 4)
+    trained = faiss_build.to_bytes(faiss_build.trained_index(run, kind, 0))
+    shards = [
+        (150 * i, faiss_build.build_shard(trained, url, 150 * i)) for i, url in enumerate(part_urls(run))
+    ]
+    merged = faiss_build.merge_shards(iter(shards))
+    assert faiss_build.to_bytes(merged) == faiss_build.to_bytes(faiss_build.build_whole(run, kind, 0))
+    for row in (0, 149, 150, 155, 451, 599):
+        depth = 40 if kind == "ivf_pq" else 1
+        parameters = faiss_kinds.search_parameters(kind, depth, getattr(merged, "nlist", None))
+        assert row in merged.search(vectors_ND[row][None], depth, params=parameters)[1]
+    if kind == "ivf_pq":
+        shifted = [shards[0], (150, faiss_build.build_shard(trained, part_urls(run)[1], 0))]
+        with pytest.raises(RuntimeError, match="ids were shifted"):
+            faiss_build.merge_shards(iter(shifted))
+    with pytest.raises(RuntimeError, match="150 rows merged, the next shard starts at 300"):
+        faiss_build.merge_shards(iter([shards[0], shards[2]]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "sq8", "hnsw_sq8"])
+def test_an_opened_index_is_mapped(kind, embeddings_run, tmp_path):
+    FaissIndex.build(embeddings_run(*clustered(300)), kind, tmp_path / kind)
+    index = FaissIndex.open(tmp_path / kind)
+    with open("/proc/self/maps") as maps:
+        assert any(line.rstrip().endswith(f"{kind}/index.faiss") for line in maps)
+    assert len(index.search(np.ones((1, 32), np.float32), 3)[1][0]) == 3
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_vector_that_could_never_be_found_is_refused_and_zero_is_kept(bad, embeddings_run, tmp_path):
+    """A NaN row is counted and unreachable, an Inf row is everybody's first hit."""
+    vectors_ND, ids = clustered(200)
+    vectors_ND[7] = 0
+    index = FaissIndex.build(embeddings_run(vectors_ND, ids, 2, "zero"), "flat", tmp_path / "zero")
+    assert index["passages"] == 200
+    found = FaissIndex.open(tmp_path / "zero").search(vectors_ND[:1], 200)
+    assert dict(zip(found[1][0], found[0][0]))[ids[7]] == 0.0
+    vectors_ND[123, 5] = bad
+    with pytest.raises(DataError, match=f"part-00001.parquet: passage {ids[123]!r}: vector holds NaN or Inf"):
+        FaissIndex.build(embeddings_run(vectors_ND, ids), "flat", tmp_path / "bad")
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "sq8", "hnsw_sq8"])
+def test_one_passage_and_k_beyond_the_corpus(kind, embeddings_run, tmp_path):
+    FaissIndex.build(embeddings_run(np.eye(1, 8, dtype=np.float32), ["only"], 1), kind, tmp_path / kind)
+    scores, ids = FaissIndex.open(tmp_path / kind).search(np.ones((2, 8), np.float32), 50)
+    assert ids == [["only"], ["only"]] and scores[0] == pytest.approx([1.0], abs=0.01)
+
+
+def test_no_passages(embeddings_run, tmp_path):
+    with pytest.raises(DataError, match="no vectors to index"):
+        FaissIndex.build(embeddings_run(np.empty((0, 4), np.float32), [], 1), "flat", tmp_path / "i")
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
