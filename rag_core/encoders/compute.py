@@ -17,7 +17,7 @@ def lower_precision(encoder: TextEncoder, compute: str) -> None:
     bf16 pays where the machine multiplies it in hardware (AMX, AVX512-BF16, GPUs); int8 needs a CPU
     with 8-bit dot products (VNNI). Raises UsageError where int8 cannot be had.
     """
-    encoder.fingerprint  # noqa: B018 - taken before the weights lose their digits
+    encoder.keep_identity()
     if compute == "bf16":
         encoder.module.to(torch.bfloat16)
     else:

@@ -97,7 +97,7 @@ class TextEncoder:
         self._fast.no_truncation()
         self._tokenizer_digest = _tokenizer_digest(self._fast)
         self._fast.enable_truncation(spec.max_length, strategy="longest_first")
-        self._weights_digest: tuple[Any, str] | None = None
+        self._digest_before_rounding: str | None = None
         self._loaded_fingerprint = self.fingerprint
         if fits_passage_encoder is None and is_bi_encoder:
             fits_passage_encoder = self._loaded_fingerprint
@@ -123,18 +123,17 @@ class TextEncoder:
 
         `compute` does not enter: vectors of one model in fp32, bf16 and int8 belong together.
         """
-        if self.compute != "fp32" and self._weights_digest is not None:
-            weights = self._weights_digest[1]
-        else:
-            versions = tuple((p.data_ptr(), p._version) for p in self.module.parameters())
-            if self._weights_digest is None or self._weights_digest[0] != versions:
-                self._weights_digest = (versions, weights_digest(self.module))
-            weights = self._weights_digest[1]
+        # Not remembered: a fused optimiser changes weights without a trace in their version counters.
+        weights = self._digest_before_rounding or weights_digest(self.module)
         spec = asdict(self.spec)
         # How scores are scaled afterwards does not change a vector.
         del spec["score_scale"]
         identity = json.dumps([weights, self._tokenizer_digest, spec], sort_keys=True)
         return hashlib.sha256(identity.encode()).hexdigest()
+
+    def keep_identity(self) -> None:
+        """The weights are about to lose digits (see `compute`); the fingerprint stays what it is."""
+        self._digest_before_rounding = weights_digest(self.module)
 
     # -- vectors ----------------------------------------------------------------------------------
 

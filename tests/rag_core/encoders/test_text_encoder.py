@@ -100,12 +100,13 @@ def test_nan_is_refused_by_name_and_the_rest_can_go_on(bert_dir):
     assert np.isfinite(encoder.encode_passages(["a"], ["lake"])).all()
 
 
-def test_training_through_embed_and_back(bert_dir, tmp_path):
+@pytest.mark.parametrize("fused", [False, True])
+def test_training_through_embed_and_back(bert_dir, tmp_path, fused):
     """A trained question encoder is another encoder that still fits the frozen passages' index."""
     encoder = load_encoder(bert_dir)
     frozen = encoder.fingerprint
     assert encoder.fits_passage_encoder == frozen
-    optimizer = torch.optim.SGD(encoder.module.parameters(), lr=0.1)
+    optimizer = torch.optim.AdamW(encoder.module.parameters(), lr=0.1, fused=fused)
     encoder.embed(*encoder.tokenize_questions(["the river", "a town"])).pow(2).sum().backward()
     optimizer.step()
     assert encoder.fingerprint != frozen
