@@ -19,7 +19,8 @@ import pandas as pd
 
 from beam_jobs.options import Parser
 from eval._steps import Step, StepError, run_steps
-from rag_core.errors import run_command
+from eval.miniature.world import MIN_ARTICLES
+from rag_core.errors import UsageError, run_command
 from rag_core.stages import read_table
 
 YEARS = ("2016", "2018")
@@ -265,6 +266,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=100, help="steps of fine-tuning")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
+    if args.articles < MIN_ARTICLES:
+        raise UsageError(f"--articles {args.articles}: a world needs at least {MIN_ARTICLES}")
+    if args.steps < 1:
+        raise UsageError(f"--steps {args.steps}: must be at least 1")
     out = Path(args.output)
     started = time.monotonic()
     try:

@@ -7,7 +7,6 @@ draws from other random streams) is ever shown.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import datetime
 import hashlib
@@ -26,6 +25,7 @@ import torch
 import transformers
 from torch.nn import functional as F
 
+from beam_jobs.options import Parser
 from eval.miniature.guidance import Guide, Spans, find_spans
 from eval.miniature.mini_bart import MASK, PAD, Size, new_generator, train_tokenizer
 from eval.miniature.reading import (
@@ -37,6 +37,7 @@ from eval.miniature.reading import (
     draw_reading,
     sample_texts,
 )
+from rag_core.errors import UsageError, run_command
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.generator import Generator
 from rag_core.schemas import Passage
@@ -270,12 +271,17 @@ def save(generator: Generator, recipe: Recipe, size: Size, output: Path, rows: l
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m eval.miniature.pretrain", description=__doc__)
+    parser = Parser(prog="python -m eval.miniature.pretrain", description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--batch", type=int, default=32)
     args = parser.parse_args(argv)
+    for option, value in (("--steps", args.steps), ("--batch", args.batch)):
+        if value < 1:
+            raise UsageError(f"{option} {value}: must be at least 1")
+    if args.output.is_file():
+        raise UsageError(f"--output {args.output}: a file, not a directory")
     args.output.mkdir(parents=True, exist_ok=True)
     recipe = Recipe(seed=args.seed, steps=args.steps, batch=args.batch)
     size = Size(vocabulary=recipe.vocabulary)
@@ -295,4 +301,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_command(main))

@@ -18,9 +18,11 @@ import hashlib
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from beam_jobs.options import Parser
 from eval.miniature.facts import KINDS, Entity, change_holder, draw_namesakes
 from eval.miniature.named_after import NamedAfter, draw_named_after
 from eval.miniature.names import NameMaker
@@ -33,6 +35,9 @@ from eval.miniature.wikitext import (
     named_after_page,
     redirect_page,
 )
+from rag_core.errors import UsageError, run_command
+
+MIN_ARTICLES = 200
 
 # kind -> share of the articles, namesakes to a name, articles named after them. The numbers are
 # chosen so that frozen MiniLM finds the passage of 50-80% of the test questions among its first
@@ -65,8 +70,8 @@ class World:
 
 def build_world(articles: int = 3000, seed: int = 0) -> World:
     """The world of a seed: the same for the same arguments on every machine."""
-    if articles < 200:
-        raise ValueError(f"articles={articles}: a world needs at least 200")
+    if articles < MIN_ARTICLES:
+        raise ValueError(f"articles={articles}: a world needs at least {MIN_ARTICLES}")
     rng = random.Random(f"{seed}:world")
     names = NameMaker(random.Random(f"{seed}:names"))
     groups, named_after = _draw_groups(articles, rng, names)
@@ -210,8 +215,8 @@ def write_world(world: World, output: Path) -> dict:
     return about
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m eval.miniature.world", description=__doc__,
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = Parser(prog="python -m eval.miniature.world", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--output", type=Path, required=True, help="a new directory")
     parser.add_argument("--articles", type=int, default=3000)
@@ -220,8 +225,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         about = write_world(build_world(args.articles, args.seed), args.output)
     except (ValueError, FileExistsError) as error:
-        print(f"error: {error}")
-        return 2
+        raise UsageError(str(error)) from error
     counts = ", ".join(f"{name} {n}" for name, n in about["questions"].items())
     print(f"{about['articles']} articles; questions: {counts}")
     print(
@@ -232,4 +236,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_command(main))

@@ -12,6 +12,7 @@ import torch
 from eval.miniature.mini_bart import BOS, EOS, MASK, PAD, Size, new_generator, sinusoids, train_tokenizer
 from eval.miniature.pretrain import Batches, Recipe, greedy, main, pretrain, rate
 from eval.miniature.reading import CURRICULUM, draw_crowd, draw_denoising, draw_reading, sample_texts
+from rag_core.errors import UsageError
 from rag_core.models.generator import load_generator
 
 TINY = Size(width=32, encoder_layers=2, decoder_layers=1, heads=2, feed_forward=32, positions=256)
@@ -95,6 +96,13 @@ def test_the_same_seed_trains_the_same_weights():
     first, second = (pretrain(recipe, TINY, lambda row, generator: None) for _ in range(2))
     for (name, a), b in zip(first.model.state_dict().items(), second.model.state_dict().values()):
         assert torch.equal(a, b), name
+
+
+@pytest.mark.parametrize("options", [["--steps", "0"], ["--batch", "0"]])
+def test_nothing_to_train_is_refused(options, tmp_path):
+    with pytest.raises(UsageError, match="at least 1"):
+        main(["--output", str(tmp_path / "new"), *options])
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow

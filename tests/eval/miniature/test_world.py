@@ -8,7 +8,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from eval.miniature import demo
 from eval.miniature.world import build_world, main, snapshot, write_world
+from rag_core.errors import run_command
 
 ARTICLES = 400
 NS = "{http://www.mediawiki.org/xml/export-0.11/}"
@@ -129,6 +131,16 @@ def test_the_same_world_again_is_kept_and_another_refused(tmp_path, world):
 
 def test_refuses_a_directory_with_content_and_tiny_worlds(tmp_path, capsys):
     (tmp_path / "kept.txt").write_text("mine")
-    assert main(["--output", str(tmp_path), "--articles", "200"]) == 2
-    assert "not empty" in capsys.readouterr().out
-    assert main(["--output", str(tmp_path / "new"), "--articles", "20"]) == 2
+    assert run_command(main, ["--output", str(tmp_path), "--articles", "200"]) == 2
+    assert "error: " in (said := capsys.readouterr().err) and "not empty" in said
+    assert run_command(main, ["--output", str(tmp_path / "new"), "--articles", "20"]) == 2
+    assert "at least 200" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert run_command(main, ["--output", str(tmp_path / "file"), "--articles", "200"]) == 2
+    assert run_command(main, ["--nope"]) == 2
+
+
+@pytest.mark.parametrize("options", [["--articles", "60"], ["--steps", "0"]])
+def test_the_demo_refuses_before_it_begins(options, tmp_path, capsys):
+    assert run_command(demo.main, ["--output", str(tmp_path / "demo"), *options]) == 2
+    assert options[0] in capsys.readouterr().err and not (tmp_path / "demo").exists()
