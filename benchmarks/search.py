@@ -6,7 +6,8 @@ Vectors are seeded Gaussians of 768 numbers, where nothing is easy to leave out.
 same arrays in memory, by turns; the best round counts. Checked: our ids are those of a float64
 reference (on 128 questions); where FAISS gives other ids, their exact scores lie within its float32
 error of the 100th (counted). `search_half` shows that cost is linear in passages; `memory` is what the
-process grew by during our search, against one block of vectors and the results.
+process grew by during our search of vectors that are in memory already, against one block of vectors and the
+results (`tests/rag_core/retrieval/test_memory.py` asserts it for a run that is streamed).
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def _blocks(
         if len(names) + n_rows > len(buffer_ND):
             yield names, buffer_ND[: len(names)]
             names = []
-        ids = parquet.read_row_group(number, ["passage_id"]).column("passage_id").to_pylist()
+        names_read = parquet.read_row_group(number, ["passage_id"], use_threads=False)
+        ids = names_read.column("passage_id").to_pylist()
         target_ND = buffer_ND[len(names) : len(names) + n_rows]
         if not _read_plain(stream, metadata.row_group(number), target_ND, url):
             column = parquet.read_row_group(number, ["vector"]).column("vector").combine_chunks()

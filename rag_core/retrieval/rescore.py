@@ -16,6 +16,9 @@ import torch
 
 from rag_core.retrieval.first_pass import TINY, float32_margin
 
+# Rows turned into float64 at a time, so that no second copy of them all is held.
+CONVERTED_ROWS = 256
+
 
 def exact_scores(
     float64_QD: torch.Tensor, vectors_ND: np.ndarray, query_P: np.ndarray, row_P: np.ndarray
@@ -26,8 +29,12 @@ def exact_scores(
     wanted_N = np.zeros(len(vectors_ND), bool)
     wanted_N[row_P] = True
     place_N = np.cumsum(wanted_N) - 1
-    vectors = torch.from_numpy(vectors_ND[wanted_N].astype(np.float64))
-    return pair_products(float64_QD, vectors, query_P, place_N[row_P]).numpy()
+    rows = np.flatnonzero(wanted_N)
+    exact_ND = np.empty((len(rows), vectors_ND.shape[1]))
+    for start in range(0, len(rows), CONVERTED_ROWS):
+        span = slice(start, start + CONVERTED_ROWS)
+        exact_ND[span] = vectors_ND[rows[span]]
+    return pair_products(float64_QD, torch.from_numpy(exact_ND), query_P, place_N[row_P]).numpy()
 
 
 def pair_products(
