@@ -31,8 +31,9 @@ def resolve_links(text: str, prefixes: LinkPrefixes) -> str:
         text = _simple(text, prefixes)
         if "[[" in text:
             text = _nested(text, prefixes)
-    text = _STRAY.sub("", text)
-    return _EXTERNAL.sub(_label, text) if "[" in text else text
+    if "[" in text:
+        text = _EXTERNAL.sub(_label, text)
+    return _STRAY.sub("", text)
 
 
 def _simple(text: str, prefixes: LinkPrefixes) -> str:

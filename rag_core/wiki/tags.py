@@ -228,7 +228,7 @@ def _odd_tag(match: re.Match[str]) -> str:
     if line_break:
         return " "
     name = name.lower()
-    if name in _KNOWN and (attributes or len(name) > 2):
+    if name in _KNOWN and (attributes or len(name) > 2 or name in _SPACE):
         return _replacement(name, closing=match[0][1] == "/")
     return match.group()
 

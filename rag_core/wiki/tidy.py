@@ -17,7 +17,7 @@ _SPACES = re.compile(r"  ++")
 
 _SEPARATORS = " ,;:、，；：،؛"
 _LISTING = frozenset(",;、，；،؛")
-_ENDING = frozenset(".!?。！？")
+_ENDING = frozenset(".!?…。！？")
 _OPENING = frozenset("([（［【「『〔《〈«“„‘")
 _JOINING = frozenset("-–—/'\"“=≈±×+<>~$€£¥#^")
 _CLOSING = frozenset(")]）］】」』〕》〉»”’")

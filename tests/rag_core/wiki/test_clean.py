@@ -40,6 +40,7 @@ EXTERNAL_LINKS = [
     ("a [https://x.org] b [//x.org y] c [mailto:a@b.c mail] d", "a b y c mail d"),
     ("[http://x.org ''it'' [[wl|w]]] and [not a link]", "it w and [not a link]"),
     ("[http://x.org|the site] e", "the site e"),
+    ("[http://x.org a [b]] c <br\nd", "a [b] c d"),
     ("[http://x.org [a] b] c [http://x.org d [//y.org e] f] g", "[a] b c d e f g"),
     ("[http://x.org {{lang|fr|[a]}} b] c [http://x.org [d e", "[a] b c [http://x.org [d e"),
     ("[http://x.org/spec <nowiki>[AB-1]: Rules</nowiki>] f", "[AB-1]: Rules f"),
