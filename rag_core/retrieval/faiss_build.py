@@ -37,7 +37,9 @@ from rag_core.retrieval.vectors import RunVectors, shard_blocks
 MERGED_KINDS = ("flat", "sq8", "ivf_pq")
 RECALL_AT = (1, 5, 20, 100)
 RECALL_QUERIES = 256
-IVF_RECALL_AT_20 = 0.99
+# Measured with passages as queries; questions lie farther off. Where MiniLM's passages had 0.993, its
+# questions had 0.989, so that 0.99 for questions needs a little more here.
+IVF_RECALL_AT_20 = 0.995
 
 
 def build_whole(embeddings_dir: str, kind: str, seed: int) -> Any:

@@ -41,6 +41,17 @@ class FaissIndex:
         settings: dict[str, Any],
         rescore_ND: np.ndarray | None = None,
     ) -> None:
+        """`index`: a FAISS index, made here or elsewhere, whose ids are row numbers; `ids`: of its rows.
+
+        `settings["kind"]` tells how to search: one of our kinds, or any other name for an index that is
+        searched as it stands. ValueError on a metric that is not the inner product, or a wrong number of ids.
+        """
+        if getattr(index, "metric_type", 0) != 0:
+            raise ValueError(
+                f"the FAISS index has metric {index.metric_type}; it does not rank by inner product"
+            )
+        if index.ntotal != len(ids):
+            raise ValueError(f"the FAISS index holds {index.ntotal} vectors, there are {len(ids)} ids")
         forks.guard()
         self.settings = settings
         self._index = index

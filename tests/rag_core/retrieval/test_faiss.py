@@ -189,6 +189,21 @@ def test_refusals(embeddings_run, tmp_path):
     assert json.loads((tmp_path / "index" / "ragline_index.json").read_text())["kind"] == "flat"
 
 
+def test_an_index_made_elsewhere(tmp_path):
+    vectors_ND, ids = clustered(300)
+    theirs = faiss.index_factory(32, "IVF4,Flat", faiss.METRIC_INNER_PRODUCT)
+    theirs.train(vectors_ND)
+    theirs.add(vectors_ND)
+    theirs.nprobe = 4
+    faiss.write_index(theirs, str(tmp_path / "theirs.faiss"))
+    index = FaissIndex(faiss.read_index(str(tmp_path / "theirs.faiss")), ids, {"kind": "IVF4,Flat"})
+    assert index.search(vectors_ND[:4], 9)[1] == ExactIndex(vectors_ND, ids).search(vectors_ND[:4], 9)[1]
+    with pytest.raises(ValueError, match="300 vectors, there are 299 ids"):
+        FaissIndex(theirs, ids[1:], {"kind": "theirs"})
+    with pytest.raises(ValueError, match="does not rank by inner product"):
+        FaissIndex(faiss.IndexFlatL2(32), [], {"kind": "theirs"})
+
+
 def test_code_sizes():
     assert [faiss_kinds.n_codes(d) for d in (768, 384, 256, 7, 1)] == [128, 128, 64, 1, 1]
     # 128 bytes of code and 8 of row number: 21 million passages in 2.9 GB.
