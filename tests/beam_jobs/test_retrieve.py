@@ -193,6 +193,19 @@ def test_a_damaged_part_of_the_embeddings_is_named(embeddings_dir, questions_fil
         retrieve.run([*argv, "--embeddings", str(copy), "--output", str(tmp_path / "r")])
 
 
+def test_a_question_encoder_of_another_width_is_refused(embeddings_dir, questions_file, tmp_path):
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    narrow = tmp_path / "narrow"
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=5, max_position_embeddings=64, **sizes)).save_pretrained(narrow)
+    (narrow / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]")
+    BertTokenizerFast(str(narrow / "vocab.txt")).save_pretrained(narrow)
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", str(narrow)]
+    with pytest.raises(UsageError, match="gives 16 numbers, the passages' vectors have 32"):
+        retrieve.run([*argv, "--embeddings", embeddings_dir, "--output", str(tmp_path / "r")])
+
+
 def test_an_encoder_that_differs_in_pooling_alone_is_refused(
     embeddings_dir, questions_file, tiny_encoder, tmp_path
 ):
