@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from beam_jobs import embed, index, retrieve, split
+from rag_core import read_embeddings
 from rag_core.datasets import load_questions
+from rag_core.run_dir import read_manifest
 from rag_core.stages import read_table
 
 
@@ -14,6 +19,24 @@ def share_within(retrieved, gold, k):
     rows = read_table(retrieved).to_pylist()
     assert len(rows) == len(gold) == 10570
     return 100 * sum(bool(gold[r["question_id"]] & set(r["passage_ids"][:k])) for r in rows) / len(rows)
+
+
+def assert_same_as_float64(retrieved, embeddings):
+    """Every id of every question, with equal scores ordered by id; and the log-partitions."""
+    ids, vectors_ND = read_embeddings(embeddings)
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    names, vectors_ND = np.array([ids[i] for i in order]), vectors_ND[order].astype(np.float64)
+    saved = sorted((Path(retrieved) / "_work").glob("queries-*.npy"))
+    queries_QD = np.concatenate([np.load(path) for path in saved]).astype(np.float64)
+    rows = read_table(retrieved).to_pylist()
+    scale = read_manifest(retrieved)["scores"]["score_scale"]
+    for row, query_D in zip(rows, queries_QD, strict=True):
+        scores_N = vectors_ND @ query_D
+        # Ids ascend, so a stable sort settles equal scores by id.
+        assert row["passage_ids"] == names[np.argsort(-scores_N, kind="stable")[:100]].tolist()
+        high = scale * scores_N.max()
+        log_z = high + np.log(np.exp(scale * scores_N - high).sum())
+        assert row["log_partition"] == pytest.approx(log_z, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -36,7 +59,9 @@ def test_squad_through_every_kind_of_search(shared_data, tmp_path):
     assert index.run(["--passages", at["passages"], "--kind", "bm25", "--output", at["bm25"]]) == 0
     asked = ["--questions", str(squad / "questions.jsonl.gz"), "--task", "squad", "--top-k", "20"]
     dense = [*asked, "--question-encoder", "minilm"]
-    assert retrieve.run([*dense, "--embeddings", at["embeddings"], "--output", at["exact"]]) == 0
+    exact = [*dense, "--top-k", "100", "--embeddings", at["embeddings"], "--output", at["exact"]]
+    assert retrieve.run(exact) == 0
+    assert_same_as_float64(at["exact"], at["embeddings"])
     assert retrieve.run([*asked, "--index", at["bm25"], "--output", at["by_bm25"]]) == 0
     questions = load_questions(str(squad / "questions.jsonl.gz"), "squad").questions
     gold = {q.question_id: set(q.gold_passages) for q in questions}
