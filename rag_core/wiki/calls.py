@@ -41,14 +41,23 @@ def expand_calls(
         return text
     # Tables start on a line of their own. Let the first line start like every other, and give a line to
     # a table that its author wrote behind something else.
-    text = _TABLE_IN_LINE.sub("\n", "\n" + text) if "{|" in text else "\n" + text
-    return _Expander(text, lang, lost, variables).expand_page()
+    if "{|" in text:
+        text = _GLUED_TABLE.sub("}\n", _TABLE_OPENING.sub(_on_its_own_line, text))
+    return _Expander("\n" + text, lang, lost, variables).expand_page()
 
 
-# Behind another table or template, or with nothing else in its line but attributes.
-_TABLE_IN_LINE = re.compile(
-    r"(?<=\})(?=\{\|)|(?<=[^\s:;*#{])[ \t]*+(?=\{\|(?:[ \t]*+[\w-]++[ \t]*+=[^\n{}|]*+|[ \t]*+)\n)"
-)
+# A table begins a line behind another table or template, or with nothing else in its line but attributes.
+# Both patterns begin with a character that is rare: the engine looks at few places.
+_GLUED_TABLE = re.compile(r"\}(?=\{\|)")
+_TABLE_OPENING = re.compile(r"\{\|(?=(?:[ \t]*+[\w-]++[ \t]*+=[^\n{}|]*+|[ \t]*+)\n)")
+
+
+def _on_its_own_line(opening: re.Match[str]) -> str:
+    text, at = opening.string, opening.start() - 1
+    while at >= 0 and text[at] in " \t":
+        at -= 1
+    inside = at >= 0 and not text[at].isspace() and text[at] not in ":;*#{"
+    return "\n{|" if inside else "{|"
 
 
 class _Expander:

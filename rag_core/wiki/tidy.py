@@ -28,7 +28,7 @@ _OPENED_SO = re.compile(r"\( ?[,;]")
 _CLOSED_SO = re.compile(r"\)(?:(?<=[,;]\))|(?<=[,;] \)))")
 _BRACKET = re.compile(r" ?\(([^()\n]*+)\)")
 # "{{x}}'s book": whose it was went with the name. Not behind a word, as "Ann<ref>…</ref>'s".
-_OWNED = re.compile(r"(?<![^\s\x01\x02(\[])[\x01\x02]++['’]s(?!\w)")
+_OWNED = re.compile(r"[\x01\x02](?<![^\s\x01\x02(\[].)[\x01\x02]*+['’]s(?!\w)")
 _RUN = re.compile(rf"([\x01\x02][{_SEPARATORS}\x01\x02]*+)")
 
 
