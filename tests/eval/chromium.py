@@ -118,11 +118,6 @@ class Chromium:
             raise RuntimeError(json.dumps(done["exceptionDetails"]))
         return done["result"].get("value")
 
-    def busy_seconds(self) -> float:
-        """Processor time of the page's main thread since it was opened; Performance must be enabled."""
-        metrics = self.call("Performance.getMetrics")["metrics"]
-        return next(m["value"] for m in metrics if m["name"] == "TaskDuration")
-
     def wait(self, expression: str, seconds: float = 20) -> None:
         end = time.monotonic() + seconds
         while not self.js(expression):

@@ -191,28 +191,22 @@ def test_two_pairs_of_runs(browser, world, tmp_path):
     assert browser.console == []
 
 
-def test_quick_at_20000_examples(browser, tmp_path):
-    """Half changed, 10 passages with posteriors on both sides. Limits are of processor time, and ample."""
+def test_of_20000_examples_only_those_in_sight_are_made(browser, tmp_path):
+    """Half changed, 10 passages with posteriors on both sides; sorted, searched, scrolled to the end."""
     n = 20_000
     (tmp_path / "big.html").write_text(report.report([big_view(n)]))
     browser.console.clear()
     browser.size(1440, 900)
-    browser.call("Performance.enable", timeDomain="threadTicks")
     browser.open(tmp_path / "big.html")
-    took = {"load": browser.busy_seconds()}
     assert browser.js(COUNT) == "20,000 of 20,000 examples"
-    assert browser.js(f"{ROWS}.length") < 40, "only what is in sight is made"
-    for name, work in (
-        ("sort", "document.getElementById('sort').value = 'question'; update()"),
-        ("search", "document.getElementById('search').value = 'number 1999'; update()"),
-        ("scroll", "document.getElementById('search').value = ''; update(); choose(19999)"),
+    for work in (
+        "document.getElementById('sort').value = 'question'; update()",
+        "document.getElementById('search').value = 'number 1999'; update()",
+        "document.getElementById('search').value = ''; update(); choose(19999)",
     ):
-        before = browser.busy_seconds()
         browser.js(work)
-        took[name] = browser.busy_seconds() - before
+        assert 0 < browser.js(f"{ROWS}.length") < 40
     assert browser.js(f"{ROWS}.pop().id") == "row-19999"
-    print(took)
-    assert took["load"] < 8 and max(took["sort"], took["search"], took["scroll"]) < 2, took
     assert browser.console == []
 
 
