@@ -47,9 +47,10 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
     manifest = stage_manifest(args.passages, "split")
     if not manifest["rows"]:
         raise DataError(f"{args.passages}: no passages")
+    fingerprint = encoder.fingerprint  # reads all weights: once is enough
     about = {
         "name": args.encoder,
-        "fingerprint": encoder.fingerprint,
+        "fingerprint": fingerprint,
         "fits_passage_encoder": encoder.fits_passage_encoder,
         "score_scale": encoder.score_scale,
         "max_length": encoder.max_length,
@@ -57,12 +58,12 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
     }
     inputs = {"passages": run_input(manifest)}
     if args.reuse:
-        inputs["reuse"] = run_input(_reusable(args.reuse, encoder.fingerprint, args.dtype, args.compute))
+        inputs["reuse"] = run_input(_reusable(args.reuse, fingerprint, args.dtype, args.compute))
     return StagePlan(
         job="embed",
         logic_version=LOGIC_VERSION,
         inputs=inputs,
-        models={"encoder": encoder.fingerprint},
+        models={"encoder": fingerprint},
         options={"dtype": args.dtype, "compute": args.compute},
         parts=row_group_parts(args.passages),
         worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim, args.reuse),

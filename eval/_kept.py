@@ -12,6 +12,7 @@ import numpy as np
 from eval._cells import Cell, KeyCell
 from eval._score import CellKey
 from rag_core import files
+from rag_core.digest import file_digest
 from rag_core.run_dir import WORK, report_url
 
 Cells = dict[CellKey, Cell | KeyCell]
@@ -29,7 +30,7 @@ def keep_part(output: str, number: int, fingerprint: str, written: dict[str, Any
     """Store the sums of a part whose rows are written, then its report: only then is it scored."""
     data = cells_to_bytes(cells)
     files.write_bytes(cells_url(output, number), data)
-    digests = {"rows_file": _digest(files.read_bytes(rows_url(output, number))), "cells_file": _digest(data)}
+    digests = {"rows_file": file_digest(rows_url(output, number)), "cells_file": _digest(data)}
     report = {"index": number, "fingerprint": fingerprint, **written, **digests}
     files.write_json(report_url(output, number), report)
 
@@ -45,7 +46,7 @@ def kept_cells(output: str, number: int, fingerprint: str) -> Cells | None:
     except (ValueError, KeyError, TypeError):
         return None  # a report that was cut: score the part again
     data = files.read_bytes(urls[2])
-    if wanted != [fingerprint, _digest(files.read_bytes(urls[1])), _digest(data)]:
+    if wanted != [fingerprint, file_digest(urls[1]), _digest(data)]:
         return None
     return cells_from_bytes(data)
 

@@ -11,7 +11,7 @@ from typing import Any
 from eval._gates import Gates
 from eval._history import GREEN, nights_of
 from eval._nightly_config import NightlyConfig
-from eval._nightly_stages import Marks, Stage, plan_chain
+from eval._nightly_stages import Marks, Stage, plan_chain, unusable
 from eval._paired import NotComparable, Results, check_comparable, load_results
 from eval._steps import Step, StepError, run_steps
 from eval.compare import compare_runs
@@ -23,7 +23,6 @@ from rag_core.errors import (
     DataError,
     UsageError,
 )
-from rag_core.run_dir import damage, read_manifest
 
 VERDICTS = {  # worst news first: a regression that was seen is one, whatever else could not run
     "regression": EXIT_REGRESSION,
@@ -75,7 +74,7 @@ def choose_baselines(config: NightlyConfig, history: list[dict], tags: dict[str,
             if row["night"] != wanted if wanted else row["verdict"] not in GREEN:
                 continue
             results = os.path.join(config.output, row["results"] or "")
-            why = _unusable(results) if row["results"] else "it has none"
+            why = unusable(results) if row["results"] else "it has none"
             if why is None:
                 chain.baseline, chain.baseline_results = row["night"], results
                 break
@@ -87,14 +86,6 @@ def choose_baselines(config: NightlyConfig, history: list[dict], tags: dict[str,
             )
         chains.append(chain)
     return chains
-
-
-def _unusable(results: str) -> str | None:
-    """What is wrong with a results directory, by names and sizes; None when it is whole."""
-    try:
-        return damage(results, read_manifest(results))
-    except (DataError, FileNotFoundError) as error:
-        return " ".join(str(error).split())
 
 
 def run_chains(

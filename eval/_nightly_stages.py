@@ -37,17 +37,26 @@ class Stage:
 
     @property
     def name(self) -> str:
-        return self.module.rsplit(".", 1)[-1] if self.module != "eval.run" else "eval"
+        return stage_name(self.module)
 
     def command(self, job_options: Sequence[str] = ()) -> tuple[str, ...]:
         return (self.module, *self.argv, *job_options, "--output", self.directory)
 
     def is_finished(self) -> bool:
         """Whether the run is there, whole."""
-        try:
-            return damage(self.directory, read_manifest(self.directory)) is None
-        except (DataError, FileNotFoundError):
-            return False
+        return unusable(self.directory) is None
+
+
+def stage_name(module: str) -> str:
+    return "eval" if module == "eval.run" else module.rsplit(".", 1)[-1]
+
+
+def unusable(directory: str) -> str | None:
+    """What is wrong with a run directory, by names and sizes; None when it is finished and whole."""
+    try:
+        return damage(directory, read_manifest(directory))
+    except (DataError, FileNotFoundError) as error:
+        return " ".join(str(error).split())
 
 
 class Marks:
@@ -161,7 +170,6 @@ class _Chain:
     def _stage(self, module: str, argv: list[str], options: Any, inputs: list[Any]) -> Stage:
         asked = [self.asked.task, self.marks.file(self.asked.questions)]
         key = digest_of([module, logic_version(module), asked, options, inputs])[:_KEY_DIGITS]
-        stage = module.rsplit(".", 1)[-1] if module != "eval.run" else "eval"
-        directory = os.path.join(self.config.output, "stages", self.name, f"{stage}-{key}")
+        directory = os.path.join(self.config.output, "stages", self.name, f"{stage_name(module)}-{key}")
         questions = ("--questions", self.asked.questions, "--task", self.asked.task)
         return Stage(module, (*questions, *argv), directory, key)

@@ -13,6 +13,7 @@ from eval.metrics import METRICS, get_metric
 from eval.metrics.base import Metric, Statistics
 from rag_core import files
 from rag_core.errors import DataError, UsageError
+from rag_core.run_dir import MANIFEST
 from rag_core.stages import stage_manifest
 
 
@@ -37,6 +38,14 @@ class Results:
         s = self.summary
         found = s[(s.metric == metric) & (s.slice == slice_) & (s.scope == "all")].value
         return None if found.empty or pd.isna(found.iloc[0]) else float(found.iloc[0])
+
+
+def split_run(argument: str) -> tuple[str, str | None]:
+    """`DIR:RUN` as directory and run; a directory or URL whose name holds a colon is a directory."""
+    directory, colon, run = argument.rpartition(":")
+    if not colon or argument.endswith("/") or run.startswith("//"):
+        return argument, None
+    return (argument, None) if files.exists(files.join(argument, MANIFEST)) else (directory, run)
 
 
 def load_results(path: str, run: str | None = None) -> Results:

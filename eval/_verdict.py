@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,15 @@ COMPARISONS = pa.schema(
     ]
 )
 _HEAD = ("task", "metric", "baseline", "candidate", "difference", "95% interval", "p", "wins", "losses", "of")
+
+
+def finite(value: Any) -> Any:
+    """The value for JSON, which has no infinite numbers: null in their place."""
+    if isinstance(value, dict):
+        return {key: finite(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_text(verdict: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from beam_jobs.options import HelpFormatter, Parser, register_file_systems
 from eval._cells import fill_key_cell
 from eval._gates import Gates, SliceGate, read_gates
 from eval._intervals import HALF_STREAM, around, id_hashes, mixed
-from eval._paired import NotComparable, Results, check_comparable, load_results, recounted
+from eval._paired import NotComparable, Results, check_comparable, load_results, recounted, split_run
 from eval._significance import (
     distinct_interval,
     distinct_swap_test,
@@ -34,7 +33,7 @@ from eval._significance import (
     smallest_mean_drop,
     swap_test,
 )
-from eval._verdict import as_markdown, as_text, write_parquet
+from eval._verdict import as_markdown, as_text, finite, write_parquet
 from eval.metrics.base import mean
 from rag_core import files
 from rag_core.errors import EXIT_NOT_COMPARABLE, EXIT_REGRESSION, UsageError, run_command
@@ -254,22 +253,6 @@ def parser() -> Parser:
     return p
 
 
-def _open(argument: str) -> Results:
-    directory, colon, run = argument.rpartition(":")
-    if colon and not argument.endswith("/") and not files.exists(files.join(argument, "_manifest.json")):
-        return load_results(directory, run)
-    return load_results(argument)
-
-
-def _finite(value: Any) -> Any:
-    """The value for JSON, which has no infinite numbers: null in their place."""
-    if isinstance(value, dict):
-        return {key: _finite(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     args: argparse.Namespace = parser().parse_args(argv)
@@ -277,16 +260,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(args.baseline) != len(args.candidate):
         raise UsageError(f"{len(args.baseline)} baselines for {len(args.candidate)} candidates")
     gates = read_gates(args.gates)
-    pairs = [(_open(b), _open(c)) for b, c in zip(args.baseline, args.candidate)]
+    baselines, candidates = (
+        [load_results(*split_run(a)) for a in arguments] for arguments in (args.baseline, args.candidate)
+    )
+    pairs = list(zip(baselines, candidates))
     try:
         verdict = compare_runs(pairs, gates)
     except NotComparable as error:
         print(f"not comparable: {error}")
         return EXIT_NOT_COMPARABLE
     if args.json:
-        files.write_bytes(
-            args.json, (json.dumps(_finite(verdict), indent=2, allow_nan=False) + "\n").encode()
-        )
+        files.write_bytes(args.json, (json.dumps(finite(verdict), indent=2, allow_nan=False) + "\n").encode())
     if args.markdown:
         files.write_bytes(args.markdown, as_markdown(verdict).encode())
     if args.parquet:

@@ -21,8 +21,7 @@ from beam_jobs.options import HelpFormatter, Parser, register_file_systems
 from eval._human_judgements import OPTIONS, read_judgements, read_key
 from eval._human_sheets import CRITERIA, Item, Pair, csv_sheet, html_sheet, make_items, make_key, sample
 from eval._human_table import aggregate, as_lines
-from eval._paired import NotComparable, Results, load_results
-from eval.pages.views import split_run
+from eval._paired import NotComparable, Results, load_results, split_run
 from rag_core import files
 from rag_core.errors import EXIT_NOT_COMPARABLE, DataError, UsageError, run_command
 

@@ -35,7 +35,7 @@ from eval._night import (
 )
 from eval._nightly_config import NightlyConfig, read_config
 from eval._steps import Step, StepError, run_steps
-from eval._verdict import as_markdown, as_text, write_parquet
+from eval._verdict import as_markdown, as_text, finite, write_parquet
 from rag_core import files
 from rag_core.command_line import HelpFormatter, Parser
 from rag_core.errors import EXIT_STAGE_FAILED, DataError, UsageError, run_command
@@ -117,7 +117,7 @@ def _keep(config: NightlyConfig, place: Path, verdict: dict[str, Any]) -> None:
     rows = history_rows(verdict, config.output)
     files.write_bytes(str(place / "verdict.md"), as_markdown(verdict).encode())
     write_parquet(str(place / "comparisons.parquet"), verdict)
-    files.write_json(str(place / "verdict.json"), verdict)
+    files.write_json(str(place / "verdict.json"), finite(verdict))
     add_to_history(_history_url(config), rows)
 
 
@@ -153,7 +153,7 @@ def _report(config: NightlyConfig, place: Path, verdict: dict[str, Any]) -> str 
 
 def tell(config: NightlyConfig, verdict: dict[str, Any]) -> None:
     """Hand the verdict to the hook and the webhook. Their failure is a warning, never the verdict's."""
-    body = json.dumps(verdict).encode()
+    body = json.dumps(finite(verdict), allow_nan=False).encode()
     if config.hook:
         try:
             code = subprocess.run(config.hook, input=body, cwd=config.output).returncode

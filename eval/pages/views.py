@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from eval._paired import Results, load_results
+from eval._paired import Results, load_results, split_run
 from rag_core import files
 from rag_core.errors import DataError, UsageError
 from rag_core.run_dir import read_manifest
@@ -69,14 +69,6 @@ class View:
         if metric is None:
             return np.full(len(rows), np.nan), changed
         return (rows[metric].astype(float) - before[metric].astype(float)).to_numpy(), changed
-
-
-def split_run(argument: str) -> tuple[str, str | None]:
-    """`DIR:RUN` as directory and run; a directory whose name holds a colon is a directory."""
-    directory, colon, run = argument.rpartition(":")
-    if not colon or "/" in run or files.exists(files.join(argument, "_manifest.json")):
-        return argument, None
-    return directory, run
 
 
 def open_runs(argument: str, predictions: Mapping[str, str]) -> list[Run]:

@@ -274,6 +274,8 @@ def test_the_hook_gets_the_verdict_and_cannot_change_it(tmp_path, capsys):
     config = SimpleNamespace(hook=(sys.executable, "-c", script), webhook=None, output=str(tmp_path))
     nightly.tell(config, {"verdict": "pass"})
     assert json.loads((tmp_path / "told").read_text()) == {"verdict": "pass"}
+    nightly.tell(config, {"comparisons": [{"baseline": float("-inf"), "n": 3}]})
+    assert (tmp_path / "told").read_text() == '{"comparisons": [{"baseline": null, "n": 3}]}'
     nightly.tell(SimpleNamespace(hook=("/no/such",), webhook="http://127.0.0.1:9/", output=str(tmp_path)), {})
     warned = capsys.readouterr().err
     assert "hook /no/such ended with No such file" in warned and "webhook:" in warned
