@@ -60,10 +60,10 @@ class Guide(nn.Module):
         self.tags = nn.Linear(config.d_model, 2)
         self._attention = [generator.model.get_decoder().layers[-1].encoder_attn]  # a list: not a child
         self._query_NTD: torch.Tensor | None = None
-        self._attention[0].register_forward_pre_hook(self._keep_query, with_kwargs=True)
+        self._attention[0].q_proj.register_forward_pre_hook(self._keep_query)
 
-    def _keep_query(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._query_NTD = args[0] if args else kwargs["hidden_states"]
+    def _keep_query(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        self._query_NTD = args[0]
 
     def forward(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
         """The sum of both losses for the batch that the decoder has just read."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from rag_core.decoding.layers import decoder_layers
+from rag_core.models.decoder_layers import decoder_layers
 from rag_core.models.generator import Generator
+from rag_core.models.packing import Packing, attend, split_heads
 
 
 class NodeDecoder:
@@ -24,7 +25,7 @@ class NodeDecoder:
 
     def __init__(self, generator: Generator, states_NSD: torch.Tensor, mask_NS: torch.Tensor):
         self.generator = generator
-        self.layers = decoder_layers(generator)
+        self.layers = decoder_layers(generator.model.get_decoder())
         self.device = states_NSD.device
         self.n_passages = len(mask_NS)
         self.n_nodes = 0
@@ -34,10 +35,12 @@ class NodeDecoder:
         self.lse_NM = states_NSD.new_empty((self.n_passages, 0))
         self.hidden_NMD = states_NSD.new_empty((self.n_passages, 0, states_NSD.shape[2]))
         self._ancestors_NMM = torch.empty((self.n_passages, 0, 0), dtype=torch.bool, device=self.device)
-        self._past: list[tuple[torch.Tensor, torch.Tensor] | None] = [None] * self.layers.n_layers
+        self._past: list[tuple[torch.Tensor, torch.Tensor] | None] = [None] * len(self.layers.layers)
+        packing = Packing(mask_NS)
+        states_PD = packing.pack(states_NSD)
         self._cross = [
-            tuple(self._heads(t) for t in self.layers.cross_kv(layer, states_NSD))
-            for layer in range(self.layers.n_layers)
+            tuple(packing.heads(t, self.layers.n_heads) for t in self.layers.cross_kv(layer, states_PD))
+            for layer in range(len(self.layers.layers))
         ]
         self._mask_N11S = torch.zeros_like(mask_NS, dtype=states_NSD.dtype)
         self._mask_N11S = self._mask_N11S.masked_fill(mask_NS == 0, -torch.inf)[:, None, None, :]
@@ -68,16 +71,17 @@ class NodeDecoder:
         first, M = self.n_nodes, self.n_nodes + tokens_RH.shape[1]
         self._append_nodes(tokens_RH, parents_RH, valid_RH, depth)
         mask_R1HM = self._self_mask(first, M)
-        bias_AM = self.layers.self_bias(depth, self.depths_M)
-        if bias_AM is not None:
-            mask_R1HM = mask_R1HM + bias_AM[None, :, None, :]
-        x_RHD = self.layers.embed(tokens_RH, depth)
-        for layer in range(self.layers.n_layers):
-            q, k, v = (self._heads(t) for t in self.layers.self_qkv(layer, x_RHD))
+        bias_A1L = self.layers.self_bias(depth, depth + 1)
+        if bias_A1L is not None:
+            mask_R1HM = mask_R1HM + bias_A1L[:, :, self.depths_M][None]
+        x_RHD = self.layers.embed(tokens_RH, tokens_RH.new_tensor(depth))
+        for layer in range(len(self.layers.layers)):
+            q, k, v = (split_heads(t, self.layers.n_heads) for t in self.layers.self_qkv(layer, x_RHD))
             k, v = self._remember(layer, k, v)
-            x_RHD = self.layers.after_self(layer, x_RHD, self._attend(q, k, v, mask_R1HM))
-            q = self._heads(self.layers.cross_q(layer, x_RHD))
-            attended = self._attend(q, *self._cross_R[layer], self._mask_R11S)
+            attended = attend(q, k, v, mask_R1HM.to(q.dtype), self.layers.scale)
+            x_RHD = self.layers.after_self(layer, x_RHD, attended)
+            q = split_heads(self.layers.cross_q(layer, x_RHD), self.layers.n_heads)
+            attended = attend(q, *self._cross_R[layer], self._mask_R11S.to(q.dtype), self.layers.scale)
             x_RHD = self.layers.after_cross(layer, x_RHD, attended)
         hidden_RHD = self.layers.finish(x_RHD)
         logits_RHV = self.generator.project(hidden_RHD).float()
@@ -100,16 +104,6 @@ class NodeDecoder:
         return logits_C - self.lse_NM[passages_C, nodes_C].float()
 
     # -- inside ----------------------------------------------------------------------------------
-
-    def _heads(self, x_RHD: torch.Tensor) -> torch.Tensor:
-        """[R, H, A·E] to [R, A, H, E]."""
-        return x_RHD.unflatten(-1, (self.layers.n_heads, -1)).transpose(1, 2)
-
-    def _attend(self, q_RAHE, k_RAME, v_RAME, mask) -> torch.Tensor:
-        out_RAHE = F.scaled_dot_product_attention(
-            q_RAHE, k_RAME, v_RAME, attn_mask=mask.to(q_RAHE.dtype), scale=self.layers.scale
-        )
-        return out_RAHE.transpose(1, 2).flatten(2)
 
     def _append_nodes(self, tokens_RH, parents_RH, valid_RH, depth: int) -> None:
         """Grow the tables of nodes; a node's ancestors are its parent's and itself."""

@@ -15,6 +15,8 @@ from torch import nn
 
 from rag_core import files
 from rag_core.errors import DataError
+from rag_core.models.packed_decoder import decode_packed
+from rag_core.models.packed_encoder import encode_packed
 from rag_core.models.target_layout import TargetLayout
 from rag_core.models.tokenizer import TextTokenizer
 
@@ -52,12 +54,11 @@ class Generator(nn.Module):
         return getattr(self.config, "max_position_embeddings", None) if self.family == "bart" else None
 
     def encode(self, input_ids_NS: torch.Tensor, attention_mask_NS: torch.Tensor) -> torch.Tensor:
-        """Encoder states [N, S, D]. Padding must stand on the right: positions count from the left."""
+        """Encoder states [N, S, D]; zero at padding, which must stand on the right."""
         limit = self.max_positions
         if limit is not None and input_ids_NS.shape[1] > limit:
             raise ValueError(f"inputs of {input_ids_NS.shape[1]} tokens; the generator holds {limit}")
-        encoder = self.model.get_encoder()
-        return encoder(input_ids=input_ids_NS, attention_mask=attention_mask_NS).last_hidden_state
+        return encode_packed(self.model.get_encoder(), input_ids_NS, attention_mask_NS)
 
     def decode(
         self,
@@ -66,13 +67,7 @@ class Generator(nn.Module):
         decoder_input_ids_NT: torch.Tensor,
     ) -> torch.Tensor:
         """Decoder states [N, T, D] after each position of the decoder's input (teacher forcing)."""
-        decoder = self.model.get_decoder()
-        return decoder(
-            input_ids=decoder_input_ids_NT,
-            encoder_hidden_states=states_NSD,
-            encoder_attention_mask=attention_mask_NS,
-            use_cache=False,
-        ).last_hidden_state
+        return decode_packed(self.model.get_decoder(), states_NSD, attention_mask_NS, decoder_input_ids_NT)
 
     def project(self, hidden: torch.Tensor) -> torch.Tensor:
         """Decoder states [..., D] to logits [..., V]."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rag_core.encoders import TextEncoder
 
 KINDS = ("sequence", "token", "closed_book")
-GROUP_TOKENS = 4096  # larger groups leave a CPU's caches
-GROUP_PADDING = 256  # more padding than this costs more than another group
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +138,8 @@ class RagModel(nn.Module):
             raise ValueError("a context has no token although its doc_score is finite")
         width = int(lengths_N.max())
         ids_NS, mask_NS = ids_NS[:, :width], mask_NS[:, :width]
-        states_NSD = self._encode_by_length(ids_NS, mask_NS, lengths_N)
+        states_NSD = self.generator.encode(ids_NS, mask_NS)
         return EncodedContexts(states_NSD, mask_NS, prior_BK, present_BK)
-
-    def _encode_by_length(
-        self, ids_NS: torch.Tensor, mask_NS: torch.Tensor, lengths_N: torch.Tensor
-    ) -> torch.Tensor:
-        """Encoder states [N, S, D]; rows of similar length together, each group cut to its width (CPU)."""
-        if ids_NS.device.type != "cpu":
-            return self.generator.encode(ids_NS, mask_NS)
-        order = lengths_N.argsort(descending=True, stable=True)
-        states = []
-        for begin, end in length_groups(lengths_N[order].tolist()):
-            rows, S = order[begin:end], int(lengths_N[order[begin]])
-            part_NSD = self.generator.encode(ids_NS[rows, :S], mask_NS[rows, :S])
-            states.append(nn.functional.pad(part_NSD, (0, 0, 0, ids_NS.shape[1] - S)))
-        return torch.cat(states)[order.argsort()]
 
     def target_log_probs(
         self, contexts: EncodedContexts, labels_BT: torch.Tensor
@@ -211,14 +195,3 @@ class RagModel(nn.Module):
         from rag_core.checkpoints import save_model
 
         save_model(self, str(path), layout)
-
-
-def length_groups(lengths: list[int]) -> list[tuple[int, int]]:
-    """Cut lengths, longest first, into groups with little padding; [begin, end) of each."""
-    groups, begin, padding = [], 0, 0
-    for i, length in enumerate(lengths):
-        padding += lengths[begin] - length
-        if i > begin and (padding > GROUP_PADDING or (i + 1 - begin) * lengths[begin] > GROUP_TOKENS):
-            groups.append((begin, i))
-            begin, padding = i, 0
-    return [*groups, (begin, len(lengths))]

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from rag_core.models.rag_model import length_groups
 from tests.reference.tiny_models import random_batch, tiny_rag
 
 LABELS = torch.tensor([[2, 5, 6, 2], [2, 7, 2, 1]])
@@ -78,10 +77,3 @@ def test_shapes_that_do_not_agree_are_refused():
         model.nll(ids, mask * 0, scores, LABELS)
     with pytest.raises(ValueError, match="no passage"):
         model.nll(ids, mask, torch.full_like(scores, -math.inf), LABELS)
-
-
-def test_rows_of_similar_length_are_encoded_together():
-    assert length_groups([160] * 10) == [(0, 10)]
-    assert length_groups([160] * 60) == [(0, 25), (25, 50), (50, 60)]
-    assert length_groups([300, 290, 30, 20]) == [(0, 2), (2, 4)]
-    assert length_groups([7]) == [(0, 1)]
