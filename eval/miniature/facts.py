@@ -62,6 +62,7 @@ class Entity:
     pronoun: str = "it"
     predecessor: str | None = None  # of an office's holder, in the later snapshot
     holder_since: int | None = None
+    later: tuple[str, ...] = ()  # facts that stand in the second passage of the article
 
     @property
     def decade(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from eval.miniature.facts import COUNTRIES, Entity
+from eval.miniature.long_articles import two_parts
 from eval.miniature.names import NameMaker
 from eval.miniature.phrasing import article_sentences, later_section
 
@@ -34,12 +35,16 @@ def article_page(entity: Entity, seed: int, long: bool = False) -> WikiPage:
     rng = random.Random(f"{seed}:article:{entity.page_id}")
     names = NameMaker(random.Random(f"{seed}:bystanders:{entity.page_id}"))
     fillers = rng.choice((3, 4))
-    opening, *body = article_sentences(entity, rng, names, fillers=fillers)
+    if entity.later:
+        (opening, *body), second = two_parts(entity, rng, names)
+        parts = [body, second]
+    else:
+        opening, *body = article_sentences(entity, rng, names, fillers=fillers)
+        parts = [body[: len(body) // 2], body[len(body) // 2 :]]
     decorate = random.Random(f"{seed}:markup:{entity.page_id}")
     lines = [_infobox(entity), _bold(opening, entity), ""]
     lines[1] += _reference(decorate)
-    half = len(body) // 2
-    for part in (body[:half], body[half:]):
+    for part in parts:
         lines += [" ".join(_mark_up(s, entity, decorate) for s in part), ""]
     if long:
         later = later_section(entity, rng, names)

@@ -3,6 +3,7 @@
     dump-2016.xml.bz2  dump-2018.xml.bz2     MediaWiki XML; office holders differ
     questions/{train,dev,test}.jsonl         the "custom" format, with gold pages
     questions/leaders_{2016,2018}.jsonl      the same questions, answered by either snapshot
+    questions/tasks/*.jsonl                  with --tasks: the paper's tasks (`eval.miniature.tasks`)
     world.json                               seed, counts, SHA-256 of every file
 
 Articles come in groups: namesakes, and what is named after them (`eval.miniature.named_after`).
@@ -27,6 +28,7 @@ from eval.miniature.facts import KINDS, Entity, change_holder, draw_namesakes
 from eval.miniature.named_after import NamedAfter, draw_named_after
 from eval.miniature.names import NameMaker
 from eval.miniature.questions import ask, ask_group
+from eval.miniature.tasks import with_tasks
 from eval.miniature.wikitext import (
     WikiPage,
     article_page,
@@ -208,8 +210,8 @@ def write_world(world: World, output: Path) -> dict:
     there = [p.relative_to(output).as_posix() for p in output.rglob("*") if p.is_file()]
     if not set(there) <= files.keys():
         raise FileExistsError(f"{output} is not empty and holds no part of this world; give a new directory")
-    (output / "questions").mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_bytes(data)
     ending.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return about
@@ -221,9 +223,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True, help="a new directory")
     parser.add_argument("--articles", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", action="store_true", help="also the sets of the paper's tasks")
     args = parser.parse_args(argv)
     try:
-        about = write_world(build_world(args.articles, args.seed), args.output)
+        world = build_world(args.articles, args.seed)
+        about = write_world(with_tasks(world) if args.tasks else world, args.output)
     except (ValueError, FileExistsError) as error:
         raise UsageError(str(error)) from error
     counts = ", ".join(f"{name} {n}" for name, n in about["questions"].items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import hashlib
 import json
 import xml.etree.ElementTree as ET
 
@@ -144,3 +145,10 @@ def test_refuses_a_directory_with_content_and_tiny_worlds(tmp_path, capsys):
 def test_the_demo_refuses_before_it_begins(options, tmp_path, capsys):
     assert run_command(demo.main, ["--output", str(tmp_path / "demo"), *options]) == 2
     assert options[0] in capsys.readouterr().err and not (tmp_path / "demo").exists()
+
+
+def test_what_tasks_add_leaves_the_world_itself_as_it_was(tmp_path):
+    """The demo's figures, and mini-bart's, were made on these bytes (2026-11-30)."""
+    about = write_world(build_world(200, seed=0), tmp_path)
+    digest = hashlib.sha256(json.dumps(about["sha256"], sort_keys=True).encode()).hexdigest()
+    assert digest == "ccf59fca1ae0dbafdf5daddbacf631383bedbf5e5a76e7a4691d64c07b4e918c"
