@@ -18,10 +18,10 @@ from rag_core.checkpoints.native import checked_kind
 from rag_core.checkpoints.question_encoders import BareEncoder, dpr_module
 from rag_core.errors import DataError
 from rag_core.models.context import ContextFormat
-from rag_core.models.generator import Generator, build_model, load_weights, read_weights
+from rag_core.models.generator import Generator, read_layout
 from rag_core.models.rag_model import RagModel
-from rag_core.models.target_layout import TargetLayout
 from rag_core.models.tokenizer import TextTokenizer
+from rag_core.models.weights import build_model, load_weights, read_object, read_weights, weights_bytes
 
 # The literal key map: their prefix → the part it belongs to. Anything else in a file is an error.
 KEY_MAP = {
@@ -42,29 +42,40 @@ def load_huggingface(directory: str, kind: str | None = None) -> RagModel:
     from rag_core.encoders.locate import locate
 
     directory = locate(directory)
-    config = files.read_json(files.join(directory, "config.json"))
+    config = read_object(files.join(directory, "config.json"))
     recorded = [ARCHITECTURES[a] for a in config.get("architectures") or [] if a in ARCHITECTURES]
     if not recorded and kind is None:
         raise DataError(f"{directory}: its config names no RAG architecture; give kind='sequence' or 'token'")
+    generator_config = _part(directory, config, "generator", "bart")
+    encoder_config = _part(directory, config, "question_encoder", "dpr")
     parts = split_weights(read_weights(directory), directory)
-    generator_config = dict(config["generator"])
-    model = build_model(generator_config)
+    model = build_model(generator_config, directory)
     load_weights(model, parts["generator"], directory)
-    tokenizer = TextTokenizer.load(files.join(directory, "generator_tokenizer"))
-    generator = Generator(model, _layout(directory, config), tokenizer)
+    tokenizer = TextTokenizer.load(files.join(directory, "generator_tokenizer"), generator_config)
+    generator = Generator(model, read_layout(directory, generator_config, config), tokenizer)
     return RagModel(
         generator,
-        _question_encoder(directory, config["question_encoder"], parts["question_encoder"]),
+        _question_encoder(directory, encoder_config, parts["question_encoder"]),
         kind=checked_kind(recorded[0] if recorded else "sequence", kind),
         n_docs=config.get("n_docs", 5),
         context_format=ContextFormat(
             title_sep=config.get("title_sep", " / "),
             doc_sep=config.get("doc_sep", " // "),
-            prefix=config.get("prefix") or generator_config.get("prefix") or "",
+            prefix=generator_config.get("prefix") or config.get("prefix") or "",
             max_length=min(config.get("max_combined_length", 300), generator.max_positions or 300),
+            compat=config.get("context_compat"),
         ),
+        labels=tuple(config.get("labels") or ()),
         info={"huggingface": {k: v for k, v in config.items() if not isinstance(v, dict)}},
     ).eval()
+
+
+def _part(directory: str, config: Mapping[str, Any], name: str, default: str) -> dict[str, Any]:
+    """The config of one part, its model type as theirs reads it."""
+    part = config.get(name)
+    if not isinstance(part, dict):
+        raise DataError(f"{directory}: its config has no {name!r}")
+    return {**part, "model_type": part.get("model_type") or default}
 
 
 def split_weights(tensors: Mapping[str, torch.Tensor], where: str) -> dict[str, dict[str, torch.Tensor]]:
@@ -78,20 +89,6 @@ def split_weights(tensors: Mapping[str, torch.Tensor], where: str) -> dict[str, 
         elif not name.startswith(IGNORED):
             raise DataError(f"{where}: unexpected weight {name!r}; known prefixes: {', '.join(key_map)}")
     return parts
-
-
-def _layout(directory: str, config: Mapping[str, Any]) -> TargetLayout:
-    """Ours if we wrote it; else generation_config.json, then the generator's config, then RAG's own."""
-    if "target_layout" in config:
-        return TargetLayout(**config["target_layout"])
-    generation_file = files.join(directory, "generation_config.json")
-    generation = files.read_json(generation_file) if files.exists(generation_file) else {}
-    own = {k: v for k, v in config.items() if v is not None and not isinstance(v, dict) and k != "model_type"}
-    return TargetLayout.from_config({**own, **_given(config["generator"])}, generation)
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in values.items() if v is not None}
 
 
 def _question_encoder(directory: str, config: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Any:
@@ -115,7 +112,8 @@ def _question_encoder(directory: str, config: dict[str, Any], tensors: dict[str,
 
     from rag_core.encoders.text_encoder import EncoderSpec, TextEncoder
 
-    tokenizer = AutoTokenizer.from_pretrained(tokenizer_dir, local_files_only=True)
+    # Published folders name no class: which tokenizer reads them follows from the part's config.
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_dir, config=module.config, local_files_only=True)
     longest = min(256, config.get("max_position_embeddings", 256))
     dim = config.get("projection_dim") or config["hidden_size"]
     spec = EncoderSpec("cls", False, 1.0, longest, pair_token_types=False)
@@ -133,20 +131,26 @@ def save_huggingface(model: RagModel, directory: str) -> None:
     encoder = dpr_module(model.question_encoder)
     architecture = next(a for a, kind in ARCHITECTURES.items() if kind == model.kind)
     layout, form = model.target_layout, model.context_format
-    generator_config = json.loads(model.generator.config.to_json_string(use_diff=False))
+    generator_config = model.generator.raw_config()
     config = {
         "model_type": "rag",
         "architectures": [architecture],
         "is_encoder_decoder": True,
         "question_encoder": json.loads(encoder.config.to_json_string(use_diff=False)),
-        "generator": {**generator_config, "decoder_start_token_id": layout.start},
+        # Their retriever reads the prefix from here.
+        "generator": {
+            **generator_config,
+            "decoder_start_token_id": layout.start,
+            "prefix": form.prefix or None,
+        },
         "n_docs": model.n_docs,
         "title_sep": form.title_sep,
         "doc_sep": form.doc_sep,
-        "prefix": form.prefix or None,
         "max_combined_length": form.max_length,
         "retrieval_vector_size": encoder.config.projection_dim or encoder.config.hidden_size,
         "target_layout": layout.to_json(),
+        "context_compat": form.compat,
+        "labels": list(model.labels),
         "decoder_start_token_id": layout.start,
         "eos_token_id": layout.eos,
         "pad_token_id": layout.pad,
@@ -155,7 +159,7 @@ def save_huggingface(model: RagModel, directory: str) -> None:
         **{f"rag.question_encoder.{n}": t for n, t in encoder.state_dict().items()},
         **{f"rag.generator.{n}": t for n, t in model.generator.model.state_dict().items()},
     }
-    files.write_bytes(files.join(directory, "model.safetensors"), _untied_bytes(tensors))
+    files.write_bytes(files.join(directory, "model.safetensors"), weights_bytes(tensors))
     files.write_json(
         files.join(directory, "generation_config.json"),
         {
@@ -182,14 +186,3 @@ def _save_tokenizer(model: RagModel, directory: str) -> None:
     names = {"eos_token": layout.eos, "pad_token": layout.pad}
     special = {name: backend.id_to_token(token) for name, token in names.items()}
     PreTrainedTokenizerFast(tokenizer_object=backend, **special).save_pretrained(directory)
-
-
-def _untied_bytes(tensors: dict[str, torch.Tensor]) -> bytes:
-    """Safetensors with every piece of memory once; the shared embedding's own name is the one kept."""
-    from safetensors.torch import save
-
-    order = sorted(tensors, key=lambda n: (not n.endswith("shared.weight"), n))
-    seen: dict[int, str] = {}
-    for name in order:
-        seen.setdefault(tensors[name].data_ptr(), name)
-    return save({n: tensors[n].contiguous() for n in sorted(seen.values())}, metadata={"format": "pt"})

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from rag_core.errors import DataError
+
 
 class BareEncoder:
     """A question encoder whose tokenizer was not saved: it keeps its weights and embeds token ids."""
@@ -51,11 +53,17 @@ def dpr_module(encoder: Any) -> nn.Module:
 
 def load_question_encoder(directory: str) -> Any:
     """The question encoder of a native checkpoint, with its tokenizer or bare."""
+    from rag_core.encoders import load_encoder
+    from rag_core.models.weights import read_weights
+
     names = ("tokenizer.json", "vocab.txt")
     if any(os.path.isfile(os.path.join(directory, n)) for n in names):
-        from rag_core.encoders import load_encoder
-
         return load_encoder(directory)
+    if not os.path.isfile(os.path.join(directory, "config.json")):
+        raise DataError(
+            f"{directory}: no config.json; the checkpoint was copied without its question encoder"
+        )
     from transformers import DPRQuestionEncoder
 
+    read_weights(directory)  # names a damaged file, which their loader does not
     return BareEncoder(DPRQuestionEncoder.from_pretrained(directory, local_files_only=True).eval())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -10,7 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rag_core import files
+from rag_core.encoders.locate import is_hub_id, locate
 from rag_core.errors import DataError, UsageError
+from rag_core.models.weights import read_object
 
 if TYPE_CHECKING:
     from rag_core.models.rag_model import RagModel
@@ -25,11 +28,13 @@ def load_model(path: str, kind: str | None = None) -> RagModel:
 
         return load_native(path, kind)
     config_file = files.join(path, "config.json")
-    if files.exists(config_file) and files.read_json(config_file).get("model_type") == "rag":
+    if files.exists(config_file) and read_object(config_file).get("model_type") == "rag":
         from rag_core.checkpoints.huggingface import load_huggingface
 
         return load_huggingface(path, kind)
     if not files.list_tree(path):
+        if is_hub_id(path):
+            return load_model(locate(path), kind)
         raise UsageError(f"{path}: no checkpoint there (no such directory, or an empty one)")
     raise DataError(
         f"{path}: not a RAG checkpoint; expected {MARKER} (ours; written last, so a save that was cut "
@@ -64,7 +69,7 @@ def replaced_directory(path: str) -> Iterator[str]:
                 files.upload_file(source, files.join(path, os.path.relpath(source, attempt)))
         return
     path = path.rstrip("/")
-    attempt, old = f"{path}.new-{os.getpid()}", f"{path}.old-{os.getpid()}"
+    attempt = f"{path}.new-{os.getpid()}"
     shutil.rmtree(attempt, ignore_errors=True)
     os.makedirs(attempt)
     try:
@@ -72,12 +77,36 @@ def replaced_directory(path: str) -> Iterator[str]:
     except BaseException:
         shutil.rmtree(attempt, ignore_errors=True)
         raise
-    if os.path.isdir(path):
+    for found in files.list_tree(attempt):
+        _sync(found.url)
+    _put_in_place(attempt, path)
+    _sync(os.path.dirname(os.path.abspath(path)))
+
+
+def _put_in_place(attempt: str, path: str) -> None:
+    """Give a directory its name. What had the name goes afterwards: at any moment it is whole."""
+    if not os.path.isdir(path):
+        os.rename(attempt, path)
+    elif _exchange(attempt, path):
+        shutil.rmtree(attempt, ignore_errors=True)
+    else:
+        old = f"{path}.old-{os.getpid()}"
         os.rename(path, old)
-    os.rename(attempt, path)
-    shutil.rmtree(old, ignore_errors=True)
-    parent = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        os.rename(attempt, path)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Swap two directories in one step; False where the file system cannot (then: two renames)."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    at_cwd, exchange = -100, 2
+    return rename is not None and rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange) == 0
+
+
+def _sync(path: str) -> None:
+    """Have a file, or the names in a directory, on the disk before anything relies on it."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(parent)
+        os.fsync(descriptor)
     finally:
-        os.close(parent)
+        os.close(descriptor)

@@ -95,6 +95,7 @@ def _read_module(directory: str, config: dict[str, Any]) -> tuple[Any, int]:
     """The weights in fp32 and eval mode, and the size of a vector. Refuses missing weights."""
     import torch
     import transformers
+    from safetensors import SafetensorError
 
     options: dict[str, Any] = {
         "local_files_only": True,
@@ -112,7 +113,7 @@ def _read_module(directory: str, config: dict[str, Any]) -> tuple[Any, int]:
     try:
         with quiet_transformers():
             module, report = kind.from_pretrained(directory, **options)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
         raise DataError(f"{directory}: cannot read the weights: {error}") from error
     missing = sorted(report["missing_keys"])
     if missing:

@@ -46,6 +46,11 @@ def locate(name: str) -> str:
     )
 
 
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form `org/name`; a directory of that name is taken first."""
+    return files.is_local(name) and bool(_HUB_ID.match(name))
+
+
 def _minilm_directory() -> str:
     # find_spec of a top-level package does not run it: importing it would load its whole framework.
     found = importlib.util.find_spec(MINILM_PACKAGE)

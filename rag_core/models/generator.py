@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,9 +20,16 @@ from rag_core.models.packed_decoder import decode_packed
 from rag_core.models.packed_encoder import encode_packed
 from rag_core.models.target_layout import TargetLayout
 from rag_core.models.tokenizer import TextTokenizer
+from rag_core.models.weights import (
+    FAMILIES,
+    build_model,
+    load_weights,
+    read_object,
+    read_weights,
+    weights_bytes,
+)
 
 BUILT_IN = {"mini-bart": str(Path(__file__).parent / "mini_bart")}
-FAMILIES = ("bart", "t5")
 
 
 class Generator(nn.Module):
@@ -77,34 +85,30 @@ class Generator(nn.Module):
             return self.model.lm_head(hidden)
         return nn.functional.linear(hidden, self.model.lm_head.weight, self.model.final_logits_bias[0])
 
+    def raw_config(self) -> dict[str, Any]:
+        """The config as JSON values, true of the weights that are saved with it."""
+        raw = json.loads(self.config.to_json_string(use_diff=False))
+        decoder = self.model.get_decoder().embed_tokens.weight
+        if self.family == "bart" and decoder is self.model.get_input_embeddings().weight:
+            # Stored once: with False their loader would leave the decoder's embedding as drawn. An output
+            # matrix of its own stays untied there, because it is stored with other values.
+            raw["tie_word_embeddings"] = True
+        return raw
+
     def save(self, directory: str) -> None:
         """Write config, safetensors weights and tokenizer; tied weights are stored once."""
-        config = {**json.loads(self.config.to_json_string(use_diff=False))}
-        config["target_layout"] = self.layout.to_json()
+        config = {**self.raw_config(), "target_layout": self.layout.to_json()}
         files.write_json(files.join(directory, "config.json"), config)
-        files.write_bytes(files.join(directory, "model.safetensors"), weights_bytes(self.model))
+        files.write_bytes(files.join(directory, "model.safetensors"), weights_bytes(self.model.state_dict()))
         if self.tokenizer is not None:
             self.tokenizer.save(directory)
-
-
-def weights_bytes(model: nn.Module) -> bytes:
-    """The state dict as safetensors; tensors that share memory are stored under their first name."""
-    from safetensors.torch import save
-
-    tied = getattr(model, "_tied_weights_keys", None) or {}
-    state = model.state_dict()
-    seen: dict[int, str] = {}
-    for name in sorted(state, key=lambda n: (any(n.endswith(t) for t in tied), n)):
-        seen.setdefault(state[name].data_ptr(), name)
-    kept = {name: state[name].contiguous() for name in sorted(seen.values())}
-    return save(kept, metadata={"format": "pt"})
 
 
 def load_generator(name: str) -> Generator:
     """Load a generator: `mini-bart`, a directory or URL, or a hub id `org/name`. Eval mode, float32.
 
-    Raises UnknownModelError for any other name, and DataError for a directory whose weights do not
-    match its config.
+    Raises UnknownModelError for any other name, and DataError for a directory whose files are damaged or
+    do not fit together.
     """
     from rag_core.encoders.locate import locate
 
@@ -114,93 +118,37 @@ def load_generator(name: str) -> Generator:
     config_file = files.join(directory, "config.json")
     if not files.exists(config_file):
         raise DataError(f"{directory}: no config.json; a generator is a directory with config and weights")
-    raw = files.read_json(config_file)
-    generation_file = files.join(directory, "generation_config.json")
-    generation = files.read_json(generation_file) if files.exists(generation_file) else {}
-    layout = read_layout(raw, generation)
-    return Generator(_load_model(directory, raw), layout, TextTokenizer.load(directory)).eval()
-
-
-def read_layout(config: Mapping[str, Any], generation: Mapping[str, Any]) -> TargetLayout:
-    """The recorded layout where there is one, else what the raw configs say."""
-    if "target_layout" in config:
-        return TargetLayout(**config["target_layout"])
-    return TargetLayout.from_config(config, generation)
-
-
-def build_model(config: Mapping[str, Any]) -> nn.Module:
-    """The `transformers` module for a raw config, with fresh weights."""
-    from transformers import AutoModelForSeq2SeqLM
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    family = config.get("model_type")
-    if family not in FAMILIES:
-        raise DataError(f"generator of type {family!r}; supported: {', '.join(FAMILIES)}")
-    kept = {k: v for k, v in config.items() if k not in ("target_layout", "architectures")}
-    return AutoModelForSeq2SeqLM.from_config(CONFIG_MAPPING[family].from_dict(kept)).float()
-
-
-def _load_model(directory: str, config: Mapping[str, Any]) -> nn.Module:
-    model = build_model(config)
+    raw = read_object(config_file)
+    model = build_model(raw, config_file)
     load_weights(model, read_weights(directory), directory)
-    return model
+    return Generator(model, read_layout(directory, raw), TextTokenizer.load(directory)).eval()
 
 
-def read_weights(directory: str) -> dict[str, torch.Tensor]:
-    """All tensors of a model directory: safetensors (one file or shards), else `pytorch_model.bin`."""
-    from safetensors.torch import load
+def read_layout(
+    directory: str, config: Mapping[str, Any], outer: Mapping[str, Any] = MappingProxyType({})
+) -> TargetLayout:
+    """The recorded layout where there is one, else what the raw configs of a directory say.
 
-    names = sorted(files.base_name(f.url) for f in files.list_files(directory))
-    tensors: dict[str, torch.Tensor] = {}
-    for name in (n for n in names if n.endswith(".safetensors")):
-        tensors.update(load(files.read_bytes(files.join(directory, name))))
-    if tensors:
-        return tensors
-    for name in (n for n in names if n.startswith("pytorch_model") and n.endswith(".bin")):
-        with files.open_input(files.join(directory, name)) as stream:
-            tensors.update(torch.load(stream, map_location="cpu", weights_only=True))
-    if not tensors:
-        raise DataError(f"{directory}: no *.safetensors and no pytorch_model*.bin")
-    return tensors
-
-
-def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy tensors into a model; every name must fit, and only tied or computed ones may be missing."""
-    wanted = model.state_dict()
-    optional = ("embed_tokens.weight", "lm_head.weight", "final_logits_bias", "shared.weight")
-    missing = sorted(n for n in wanted if n not in tensors and not n.endswith(optional))
-    unknown = sorted(n for n in tensors if n not in wanted and not _ignorable(n))
-    if missing or unknown:
-        raise DataError(
-            f"{source}: weights do not fit the config; missing {missing[:3]} ({len(missing)}), "
-            f"unexpected {unknown[:3]} ({len(unknown)})"
-        )
-    given = {n: t.to(wanted[n].dtype) for n, t in tensors.items() if n in wanted}
-    wrong = [n for n, t in given.items() if t.shape != wanted[n].shape]
-    if wrong:
-        n = wrong[0]
-        raise DataError(
-            f"{source}: {n} has shape {list(given[n].shape)}, the config says {list(wanted[n].shape)}"
-        )
-    shared = _shared_name(model)
-    if shared not in given:
-        alias = next((n for n in given if n.endswith(("embed_tokens.weight", "lm_head.weight"))), None)
-        if alias is None:
-            raise DataError(f"{source}: no token embedding ({shared} or one tied to it)")
-        given[shared] = given[alias]
-    head = given.pop("lm_head.weight", None)
-    model.load_state_dict(given, strict=False)
-    model.tie_weights()
-    if head is not None and not torch.equal(head, given[shared]):
-        model.lm_head.weight = nn.Parameter(head.clone())  # a T5 1.1 has an output matrix of its own
+    `outer` is a RAG config around the generator's: its values hold where the generator's are silent.
+    """
+    recorded = outer.get("target_layout") or config.get("target_layout")
+    try:
+        if recorded is not None:
+            layout = TargetLayout(**recorded)
+        else:
+            generation_file = files.join(directory, "generation_config.json")
+            generation = read_object(generation_file) if files.exists(generation_file) else {}
+            own = {k: v for k, v in outer.items() if k != "model_type" and not isinstance(v, dict)}
+            layout = TargetLayout.from_config({**own, **given(config)}, generation)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{directory}: no target layout: {error}") from error
+    vocabulary = config.get("vocab_size")
+    beyond = {n: i for n, i in layout.to_json().items() if i is not None and i >= (vocabulary or i + 1)}
+    if beyond:
+        raise DataError(f"{directory}: token ids {beyond} lie beyond the vocabulary of {vocabulary}")
+    return layout
 
 
-def _shared_name(model: nn.Module) -> str:
-    return "model.shared.weight" if model.config.model_type == "bart" else "shared.weight"
-
-
-def _ignorable(name: str) -> bool:
-    """Buffers of old checkpoints that newer `transformers` no longer keep."""
-    return name.endswith(
-        ("encoder.version", "decoder.version", "EncDecAttention.relative_attention_bias.weight")
-    )
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not null."""
+    return {k: v for k, v in values.items() if v is not None}
