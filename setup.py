@@ -9,6 +9,7 @@ PACKAGES = [
     "eval",
     "eval.metrics",
     "eval.miniature",
+    "eval.miniature.tasks",
     "eval.pages",
     "rag_core",
     "rag_core.checkpoints",
@@ -56,6 +57,7 @@ setup(
     python_requires=">=3.11",
     packages=PACKAGES,
     package_data={
+        "eval.miniature": ["experiments/*.toml"],
         "eval.pages": ["*.css", "*.js"],
         "rag_core": ["presets/*.toml", "models/mini_bart/*"],
         "runners": ["*.toml"],

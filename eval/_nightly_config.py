@@ -27,13 +27,10 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
-import types
-import typing
-from dataclasses import MISSING, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
+from eval._toml import checked, read_toml
 from rag_core import files
 from rag_core.datasets import TASKS
 from rag_core.errors import UsageError
@@ -90,15 +87,12 @@ class NightlyConfig:
 
 def read_config(path: str) -> NightlyConfig:
     """The configuration in a TOML file. UsageError names the file, the key and what is wrong with it."""
-    try:
-        raw = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    raw = read_toml(path)
     tables = {
         "tasks": _tables(path, raw.pop("tasks", None), "tasks", TaskConfig),
         "checkpoints": _tables(path, raw.pop("checkpoints", None), "checkpoints", CheckpointConfig),
     }
-    config = NightlyConfig(**_checked(path, "", NightlyConfig, raw, given=tables), **tables)
+    config = NightlyConfig(**checked(path, "", NightlyConfig, raw, given=tables), **tables)
     _check(path, config)
     return _resolved(config, os.path.dirname(os.path.abspath(path)))
 
@@ -112,48 +106,8 @@ def _tables(path: str, raw: Any, name: str, kind: type) -> dict[str, Any]:
             raise UsageError(f"{path}: [{name}.{key!r}]: a name has letters, digits, '_', '-' and '.' only")
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {name}.{key}: expected a table")
-        found[key] = kind(**_checked(path, f"{name}.{key}.", kind, table))
+        found[key] = kind(**checked(path, f"{name}.{key}.", kind, table))
     return found
-
-
-def _checked(
-    path: str, prefix: str, kind: Any, table: dict[str, Any], given: typing.Collection[str] = ()
-) -> dict[str, Any]:
-    """The table's values as `kind` takes them. UsageError on an unknown, missing or ill-typed key."""
-    hints = typing.get_type_hints(kind)
-    known = [f.name for f in fields(kind) if f.name not in given]
-    values = {}
-    for key, value in table.items():
-        if key not in known:
-            raise UsageError(f"{path}: unknown key {prefix + key!r}; keys here: {', '.join(known)}")
-        values[key] = tuple(value) if isinstance(value, list) else value
-        if not _fits(values[key], hints[key]):
-            raise UsageError(f"{path}: {prefix}{key} = {value!r}: expected {_name_of(hints[key])}")
-    needed = [f.name for f in fields(kind) if f.name in known and _is_required(f)]
-    missing = [name for name in needed if name not in values]
-    if missing:
-        raise UsageError(f"{path}: {prefix}{missing[0]} is missing")
-    return values
-
-
-def _is_required(field: Any) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if isinstance(hint, types.UnionType):
-        return any(_fits(value, part) for part in hint.__args__)
-    if typing.get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return isinstance(value, hint)
-
-
-def _name_of(hint: Any) -> str:
-    parts = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
-    names = {str: "a text", int: "a whole number above 0", bool: "true or false"}
-    return " or ".join(names.get(p, "a list of texts") for p in parts if p is not type(None))
 
 
 def _check(path: str, config: NightlyConfig) -> None:

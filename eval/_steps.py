@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,18 @@ class StepError(RuntimeError):
     exit_code = EXIT_STAGE_FAILED
 
 
-def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2, quiet: bool = False) -> dict[str, float]:
+def run_steps(
+    steps: Sequence[Step],
+    logs: Path,
+    at_once: int = 2,
+    quiet: bool = False,
+    ended: Callable[[Step, float], None] | None = None,
+) -> dict[str, float]:
     """Run all steps, up to `at_once` together, each with its `threads`; returns seconds by name.
 
-    A step's output goes to `logs/NAME.log`. Every command keeps what it has finished, so a run that
-    was stopped is started again in the same way. Raises StepError at the first failure, ValueError on
-    an unknown prerequisite or a circle.
+    A step's output goes to `logs/NAME.log`; `ended` is told of each that ended well, and its seconds.
+    Every command keeps what it has finished, so a run that was stopped is started again in the same way.
+    Raises StepError at the first failure, ValueError on an unknown prerequisite or a circle.
     """
     _check(steps)
     logs.mkdir(parents=True, exist_ok=True)
@@ -55,9 +61,11 @@ def run_steps(steps: Sequence[Step], logs: Path, at_once: int = 2, quiet: bool =
             for future in done:
                 step = running.pop(future)
                 seconds[step.name] = future.result()
-                ended = time.monotonic() - started
+                if ended is not None:
+                    ended(step, seconds[step.name])
                 if not quiet:
-                    print(f"[{ended:6.1f} s] {step.name:<24} {seconds[step.name]:6.1f} s", flush=True)
+                    now = time.monotonic() - started
+                    print(f"[{now:6.1f} s] {step.name:<24} {seconds[step.name]:6.1f} s", flush=True)
     return seconds
 
 

@@ -69,13 +69,13 @@ def page(title: str, body: Sequence[Markup], data: Any, name: str) -> str:
     """A whole page in one text: `base.css` and `{name}.css`, `base.js` and `{name}.js`, data for the script.
 
     Its content security policy allows just this style and this script, by hash, and nothing from outside.
+    Without data (None) there is no script at all.
     """
-    css, js = (
-        "\n".join((_HERE / f"{part}.{kind}").read_text("utf-8") for part in ("base", name))
-        for kind in ("css", "js")
-    )
+    css = _sources(name, "css")
+    js = None if data is None else _sources(name, "js")
+    script = "'none'" if js is None else _hash_source(js)
     policy = (
-        f"default-src 'none'; script-src {_hash_source(js)}; style-src {_hash_source(css)}; "
+        f"default-src 'none'; script-src {script}; style-src {_hash_source(css)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     head = [
@@ -87,12 +87,18 @@ def page(title: str, body: Sequence[Markup], data: Any, name: str) -> str:
         element("link", rel="icon", href="data:,"),
         Markup(f"<style>{css}</style>"),
     ]
-    tail = [
-        Markup(f'<script type="application/json" id="data">{script_json(data)}</script>'),
-        Markup(f"<script>{js}</script>"),
-    ]
+    tail = []
+    if js is not None:
+        tail = [
+            Markup(f'<script type="application/json" id="data">{script_json(data)}</script>'),
+            Markup(f"<script>{js}</script>"),
+        ]
     whole = element("html", element("head", head), element("body", list(body), tail), lang="en")
     return f"<!doctype html>\n{whole}\n"
+
+
+def _sources(name: str, kind: str) -> str:
+    return "\n".join((_HERE / f"{part}.{kind}").read_text("utf-8") for part in ("base", name))
 
 
 def _hash_source(text: str) -> str:

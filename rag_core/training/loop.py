@@ -89,6 +89,7 @@ def train(
             figures = {**window.norms, **monitor.figures(), "ids": progress.ids_seen}
             log.step(progress.step, steps, per_step, loss=window.loss, **figures)
         if (warning := monitor.warning(len(examples))) is not None:
+            log.record(step=progress.step, warning=warning)
             log.line(warning)
         stop = False
         if dev and (last or _due(config.eval_every, progress.step)):

@@ -17,6 +17,7 @@ from rag_core.training.config import TrainConfig
 from rag_core.training.log import Log
 from rag_core.training.loop import train
 from rag_core.training.loss import Batcher, window_loss
+from rag_core.training.monitor import CollapseMonitor
 from rag_core.training.state import latest_state
 from tests.reference.tiny_training import WORDS, training_setup
 
@@ -204,3 +205,14 @@ def test_a_resumed_log_holds_every_step_once(tmp_path):
     log.cut(3)
     log.record(step=4, loss=2.0)
     assert [json.loads(r)["step"] for r in log.path.read_text().splitlines()] == [1, 2, 3, 4]
+
+
+def test_a_collapse_stays_in_the_log(tmp_path, monkeypatch):
+    """What is only printed is gone once the terminal is."""
+    monkeypatch.setattr(
+        "rag_core.training.loop.CollapseMonitor", lambda: CollapseMonitor(3, least_distinct=2.0)
+    )
+    run(tmp_path, steps=5)
+    records = list(map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines()))
+    ((step, warning),) = [(r["step"], r["warning"]) for r in records if "warning" in r]
+    assert step == 3 and "retrieval has collapsed" in warning

@@ -1,0 +1,81 @@
+"""What of a run is finished: `steps.json`, a record for every command that ended well.
+
+A command that ended is not started again while it reads the same, its output is there, and so it is with
+everything it needs. (Every command would find out by itself; finding out takes seconds of starting each.)
+Without `steps.json` every command is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from eval._steps import Step, run_steps
+from eval.miniature._expand import output_of
+from rag_core import files
+from rag_core.errors import DataError
+
+LEDGER = "steps.json"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that ended well: its words, the seconds it took, when it ended (Unix time)."""
+
+    argv: list[str]
+    seconds: float
+    ended: float
+    threads: int = 1
+
+
+def read_ledger(output: Path) -> dict[str, Ran]:
+    """The records by step. DataError where the file is none of ours."""
+    path = output / LEDGER
+    if not path.exists():
+        return {}
+    try:
+        return {name: Ran(**row) for name, row in json.loads(path.read_text("utf-8")).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not a record of steps ({error}); delete it to ask every command") from None
+
+
+def kept(steps: Sequence[Step], ledger: dict[str, Ran]) -> list[str]:
+    """The names of the steps, in order, that need not be started again."""
+    names: list[str] = []
+    for step in steps:
+        ran = ledger.get(step.name)
+        same = ran is not None and ran.argv == list(step.argv)
+        if same and set(step.needs) <= set(names) and _is_there(str(output_of(step))):
+            names.append(step.name)
+    return names
+
+
+def _is_there(output: str) -> bool:
+    """A file, or a directory with something in it: that it is whole, its record says."""
+    path = Path(output)
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def run_kept(steps: Sequence[Step], output: Path, at_once: int) -> dict[str, Ran]:
+    """Run what is not finished; returns the record of every step. StepError at the first that fails."""
+    ledger = read_ledger(output)
+    done = set(kept(steps, ledger))
+    if done:
+        print(f"{len(done)} of {len(steps)} steps are finished already", flush=True)
+    others = ledger.keys() - {step.name for step in steps}  # of experiments that were not asked for now
+    ledger = {name: ran for name, ran in ledger.items() if name in done | others}
+
+    def ended(step: Step, seconds: float) -> None:
+        ledger[step.name] = Ran(list(step.argv), round(seconds, 2), round(time.time(), 1), step.threads)
+        files.write_json(str(output / LEDGER), {name: asdict(ran) for name, ran in ledger.items()})
+
+    left = [
+        replace(step, needs=tuple(n for n in step.needs if n not in done))
+        for step in steps
+        if step.name not in done
+    ]
+    run_steps(left, output / "logs", at_once, ended=ended)
+    return {step.name: ledger[step.name] for step in steps}

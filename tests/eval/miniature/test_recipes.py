@@ -1,0 +1,191 @@
+"""The experiments' TOML: every one makes a plan, and whatever is wrong with one is a clear error."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval._steps import Step
+from eval.miniature._expand import Piece as P
+from eval.miniature._expand import Scope, make_steps, needed, ordered
+from eval.miniature._plan import make_plan, sizes_of
+from eval.miniature._recipes import Common, StepRecipe, read_book
+from rag_core.errors import UsageError
+
+COMMON = """
+order = ["a"]
+[sizes.quick]
+seeds = 1
+ks = [1, 2]
+[sizes.full]
+seeds = 3
+ks = [1, 2, 5]
+[let]
+ask = "--questions {out}/q"
+[axis.kind.token]
+way = "--kind token --greedy"
+[axis.kind.sequence]
+way = "--kind sequence"
+[[step]]
+name = "world"
+command = "m.world --seed {seed} --output {out}/q"
+[[step]]
+name = "eval_{kind}_{k}"
+each = { kind = ["token", "sequence"], k = "ks" }
+command = "m.eval {ask} {kind.way} --k {k} --output {out}/results/{kind}_{k}"
+"""
+ONE = """
+title = "A"
+about = "What it is."
+[[claim]]
+says = "with {ks.last}"
+kind = "difference"
+result = "token_{ks.last}"
+baseline = "token_{ks.first}"
+metric = "exact_match"
+above = 0
+"""
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    def write(common: str = COMMON, **experiments: str):
+        (tmp_path / "common.toml").write_text(common)
+        for name, text in (experiments or {"a": ONE}).items():
+            (tmp_path / f"{name}.toml").write_text(text)
+        return read_book(tmp_path)
+
+    return write
+
+
+def plan(book, out, size="quick", only=(), seeds=(0,)):
+    return make_plan(book, sizes_of(book, size), out, seeds, only)
+
+
+@pytest.mark.parametrize("size", ("quick", "full"))
+def test_the_shipped_experiments_make_a_plan(size, tmp_path):
+    book = read_book()
+    experiments, (steps,) = plan(book, tmp_path, size)
+    assert [e.name for e in experiments] == [e.name for e in book.experiments] and len(steps) > 100
+    seen = set()
+    for step in steps:
+        assert set(step.needs) <= seen
+        assert not [word for word in step.argv if "{" in word or "}" in word]
+        seen.add(step.name)
+    by_name = {step.name: step for step in steps}
+    trained = by_name["train_trained_token"]
+    assert {"forms", "world", "embed_2016", "split_2016"} == set(trained.needs)
+    assert "NOT ENOUGH INFO" in trained.argv, "a quoted label stays one word"
+    assert "--reuse" in by_name["embed_2018"].argv
+    models = [s for s in steps if s.name.startswith("train_") and s.name != "train_collapse"]
+    assert len(models) == 7, "one model a variant for all tasks"
+
+
+@pytest.mark.parametrize("experiment", [e.name for e in read_book().experiments])
+def test_every_experiment_alone_has_what_it_needs_and_no_more(experiment, tmp_path):
+    book = read_book()
+    (chosen,), (steps,) = plan(book, tmp_path, only=(experiment,))
+    _, (whole,) = plan(book, tmp_path)
+    assert chosen.name == experiment and 0 < len(steps) < len(whole)
+    wanted = {need for step in steps for need in step.needs}
+    last = [s for s in steps if s.name not in wanted]
+    assert all("/results/" in s.argv[-1] or "/checkpoints/" in s.argv[-1] for s in last)
+
+
+def test_hot_swap_trains_one_model(tmp_path):
+    _, (steps,) = plan(read_book(), tmp_path, only=("hot_swap",))
+    assert [s.name for s in steps if s.name.startswith("train_")] == ["train_trained_token"]
+
+
+def test_templates_are_filled(recipes, tmp_path):
+    experiments, (steps,) = plan(recipes(), tmp_path / "with space")
+    out = str(tmp_path / "with space" / "seed-0")
+    assert [s.name for s in steps] == ["world", "eval_token_1", "eval_token_2"]
+    assert steps[2].argv == (
+        "m.eval", "--questions", f"{out}/q", "--kind", "token", "--greedy", "--k", "2",
+        "--output", f"{out}/results/token_2",
+    )  # fmt: skip
+    assert steps[2].needs == ("world",)
+    (claim,) = experiments[0].claim
+    assert (claim.says, claim.result, claim.baseline) == ("with 2", "token_2", "token_1")
+    _, plans = plan(recipes(), tmp_path, "full", seeds=(4, 5))
+    assert [s.name for s in plans[1]] == ["world.5", "eval_token_1.5", "eval_token_5.5"]
+    assert plans[1][2].needs == ("world.5",) and "5" in plans[1][0].argv
+
+
+def test_words_and_lists():
+    scope = Scope({"a": P("x {b}"), "b": "y z", "l": [1, 2], "e": P(""), "in.y z": P("deep")}, "here")
+    assert scope.words("m {a} {e} '{b}' p{b}") == ["m", "x", "y z", "y z", "py z"]
+    assert scope.words("f/{l*} {l.last} {l.but_last} {in.{b}}") == ["f/1", "f/2", "2", "1", "deep"]
+
+
+@pytest.mark.parametrize(
+    "common, one, message",
+    [
+        (COMMON.replace("[let]", "[lets]"), ONE, "common.toml: unknown key 'lets'"),
+        (COMMON.replace("command = \"m.world", "comand = \"m.world"), ONE, r"unknown key 'step\[1\].comand'"),
+        (COMMON, ONE.replace("says", "sais"), r"a.toml: unknown key 'claim\[1\].sais'"),
+        (COMMON, ONE.replace("above = 0", ""), "expects nothing"),
+        (COMMON, ONE.replace("above = 0", "above = 'x'"), r"claim\[1\].above = 'x': expected a number"),
+        (COMMON, ONE.replace('"difference"', '"diff"'), "unknown kind 'diff'; kinds: value, difference"),
+        (COMMON, ONE.replace('baseline = "token_{ks.first}"', ""), "kind 'difference' needs baseline"),
+        (COMMON, ONE.replace("exact_match", "exact"), "unknown metric 'exact'"),
+        (COMMON, ONE.replace("token_{ks.last}", "token_9"), "no step makes results/token_9"),
+        (COMMON, ONE + 'steps = ["x"]', r"unknown key 'claim\[1\].steps'"),
+        (COMMON, 'steps = ["x"]' + ONE, "no step is called 'x'"),
+        (COMMON.replace("{ask} {kind.way}", "{aks}"), ONE, "{aks} is unknown; known: ask"),
+        (COMMON.replace("{out}/q\"\n[axis", "{out}/r\"\n[axis"), ONE, "reads .*/r, which no step makes"),
+        (COMMON.replace('["token", "sequence"], k', '["tokn"], k'), ONE, "'tokn' is no value of axis kind"),
+        (COMMON.replace('k = "ks"', 'k = "kz"'), ONE, "each.k = 'kz': expected a list"),
+        (COMMON.replace('name = "world"', 'name = "world"\nneeds = ["none"]'), ONE,
+         "needs 'none', which is no step"),
+        (COMMON.replace('name = "world"', 'name = "world"\nneeds = ["eval_token_1"]'), ONE,
+         "steps need each other: world → eval_token_1 → world"),
+        (COMMON.replace('ask = "', 'ask = "{ask} '), ONE, "ask → ask is a circle"),
+        (COMMON.replace("ks = [1, 2, 5]", ""), ONE, "sizes.full has other keys than sizes.quick"),
+        (COMMON.replace('order = ["a"]', 'order = ["a", "b"]'), ONE, "expected each of a once"),
+        (COMMON.replace("--output {out}/q", "--out {out}/q"), ONE, "step world has no --output"),
+        (COMMON.replace("{kind}_{k}\"\neach", "{kind}\"\neach"), ONE, "two steps are called 'eval_token'"),
+        ("order = [", ONE, "common.toml: not valid TOML"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(recipes, tmp_path, common, one, message):
+    with pytest.raises(UsageError, match=message.replace("{", r"\{") if r"\[" not in message else message):
+        plan(recipes(common, a=one), tmp_path)
+
+
+def test_rows_of_the_paper_fit_their_columns(recipes):
+    table = """
+[[table]]
+title = "T"
+column = [{ head = "x", set = "token", metric = "exact_match" }]
+row = [{ name = "r", paper = ["1", "2"] }]
+"""
+    with pytest.raises(UsageError, match="row 'r': 2 figures of the paper for 1 columns"):
+        recipes(a=ONE + table)
+
+
+def test_sizes_change_by_name(recipes):
+    book = recipes()
+    assert sizes_of(book, "quick", ["ks=3,4", "seeds=2"]) == {"seeds": 2, "ks": [3, 4]}
+    for change, message in (
+        ("k=1", "no such size; there are seeds, ks"),
+        ("seeds=x", "expected a value like 1"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            sizes_of(book, "quick", [change])
+    with pytest.raises(UsageError, match="--only b: no such experiment; there are a"):
+        book.chosen(["b"])
+
+
+def test_order_and_closure():
+    steps = [Step("c", (), ("b",)), Step("a", ()), Step("b", (), ("a",)), Step("d", ())]
+    assert [s.name for s in ordered(steps, "f")] == ["a", "b", "c", "d"]
+    assert [s.name for s in needed(ordered(steps, "f"), ["b"])] == ["a", "b"]
+
+
+def test_two_steps_never_write_to_one_place(tmp_path):
+    common = Common(
+        {"quick": {}}, (StepRecipe("a", "m --output {out}/x"), StepRecipe("b", "m --output {out}/x"))
+    )
+    with pytest.raises(UsageError, match="steps a and b write to"):
+        make_steps(common, {}, tmp_path, 0, "f")
