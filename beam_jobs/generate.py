@@ -48,11 +48,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--max-length", type=int, default=50, help="tokens of an answer, start and end included")
     p.add_argument("--num-return-sequences", type=int, default=1, help="candidates kept a question")
     p.add_argument("--length-penalty", type=float, default=1.0)
+    p.add_argument(
+        "--labels",
+        nargs="+",
+        metavar="LABEL",
+        help="answer with one of these; default: the checkpoint's labels",
+    )
     return p
 
 
 def make_plan(args: argparse.Namespace) -> StagePlan:
     from rag_core.decoding import DecodingConfig
+    from rag_core.decoding.labels import label_tokens
 
     sources = [bool(args.retrieved), args.given_contexts, args.closed_book]
     if sum(sources) != 1:
@@ -70,7 +77,9 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
             max_length=args.max_length,
             num_return_sequences=args.num_return_sequences,
             length_penalty=args.length_penalty,
+            allowed_answers=tuple(args.labels) if args.labels else None,
         ).resolved(model.kind, model.target_layout)
+        label_tokens(config.allowed_answers or (), model.generator.tokenizer)
     except ValueError as error:
         raise UsageError(str(error)) from error
     n_docs = args.n_docs or model.n_docs

@@ -9,7 +9,7 @@ import torch
 
 from rag_core.decoding.config import DecodingConfig
 from rag_core.decoding.hypothesis import Hypothesis, Prediction
-from rag_core.decoding.labels import label_tokens
+from rag_core.decoding.labels import label_tokens, wants_label
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.rag_model import RagModel
 from rag_core.schemas import Passage, Question
@@ -29,8 +29,9 @@ def answer_questions(
     """Predictions in the questions' order. Questions may have any number of passages, none included.
 
     A question without passages gets status `no_passages` (closed-book models need none and ignore
-    passages). A checkpoint that was trained on labels answers with one of them. Give the same
-    `builder` to every call: it keeps the passages' tokens.
+    passages). A checkpoint that was trained on labels answers with one of them (`wants_label`), unless
+    the config says which answers are allowed. Give the same `builder` to every call: it keeps the
+    passages' tokens.
     """
     if not len(questions) == len(passages_per_question) == len(doc_scores):
         raise ValueError(
@@ -55,14 +56,18 @@ def answer_questions(
             work.append((i, builder.build(passages, question.question)))
         else:
             predictions[i] = Prediction(question.question_id, "no_passages")
-    if config.allowed_answers is None and model.labels:
-        config = replace(config, allowed_answers=model.labels, decoding=None)
-    for batch in _batches(work):
-        scores = [[0.0] if closed else doc_scores[i] for i, _ in batch]
-        hypotheses = model.decode(*_tensors(batch, scores, model), config)
-        for (i, _), found, prior in zip(batch, hypotheses, scores):
-            passages = [] if closed else passages_per_question[i]
-            predictions[i] = _prediction(model, questions[i], passages, prior, found, config)
+    asked_for_labels, others = [], []
+    for item in work:
+        by_label = config.allowed_answers is None and wants_label(model, questions[item[0]])
+        (asked_for_labels if by_label else others).append(item)
+    labels = replace(config, allowed_answers=model.labels, decoding=None) if asked_for_labels else config
+    for way, own in ((labels, asked_for_labels), (config, others)):
+        for batch in _batches(own):
+            scores = [[0.0] if closed else doc_scores[i] for i, _ in batch]
+            hypotheses = model.decode(*_tensors(batch, scores, model), way)
+            for (i, _), found, prior in zip(batch, hypotheses, scores):
+                passages = [] if closed else passages_per_question[i]
+                predictions[i] = _prediction(model, questions[i], passages, prior, found, way)
     return predictions  # type: ignore[return-value]
 
 

@@ -12,6 +12,7 @@ from rag_core.decoding.hypothesis import Hypothesis
 from rag_core.models import marginals
 from rag_core.models.rag_model import EncodedContexts, RagModel
 from rag_core.models.tokenizer import TextTokenizer
+from rag_core.schemas import Question
 
 
 def label_tokens(labels: tuple[str | int, ...], tokenizer: TextTokenizer | None) -> list[int]:
@@ -25,6 +26,16 @@ def label_tokens(labels: tuple[str | int, ...], tokenizer: TextTokenizer | None)
     if len(set(tokens)) < len(tokens):
         raise ValueError(f"labels {labels} begin with the same token under this tokenizer: {tokens}")
     return tokens
+
+
+def wants_label(model: RagModel, question: Question) -> bool:
+    """Whether the model answers the question with one of its labels.
+
+    A checkpoint that was trained on labels alone always does; one trained on a mixture of labels and
+    texts (`info["text_answers"]`) where the question's `answer_kind` is label.
+    """
+    mixed = bool(model.info.get("text_answers"))
+    return bool(model.labels) and (question.answer_kind == "label" or not mixed)
 
 
 def decode_labels(

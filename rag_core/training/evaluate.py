@@ -41,7 +41,7 @@ def dev_exact_match(
             retrieved = retriever.retrieve(part, config.n_docs)
             passages += retrieved.passages
             scores += [s[: len(p)] for s, p in zip(retrieved.doc_scores_BK.tolist(), retrieved.passages)]
-    decoding = DecodingConfig(max_length=config.max_target_length, allowed_answers=config.labels or None)
+    decoding = DecodingConfig(max_length=config.max_target_length)
     predictions = answer_questions(model, dev, passages, scores, decoding)
     model.train(was_training)
     (right,) = group.sum(sum(exact_match(p.prediction or "", q.answers) for p, q in zip(predictions, dev)))

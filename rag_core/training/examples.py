@@ -18,11 +18,12 @@ from rag_core.datasets import LoadedQuestions
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One question with one target text."""
+    """One question with one target text; `is_label`: one token of it is scored, without EOS."""
 
     question_id: str
     question: str
     target: str
+    is_label: bool = False
 
 
 def describe(loaded: LoadedQuestions, examples: Sequence[Example]) -> str:

@@ -24,7 +24,7 @@ class Batcher:
         self.max_target_length = max_target_length
         self.labels = dict(zip(labels, label_tokens(tuple(labels), model.generator.tokenizer)))
         self.n_truncated_targets = 0
-        self._rows: dict[str, list[int]] = {}
+        self._rows: dict[tuple[str, bool], list[int]] = {}
 
     def contexts(
         self, questions: Sequence[str], retrieved: Retrieved | None
@@ -43,19 +43,24 @@ class Batcher:
         S = ids_NS.shape[1]
         return ids_NS.view(B, K, S).to(device), mask_NS.view(B, K, S).to(device), scores_BK
 
-    def labels_BT(self, targets: Sequence[str]) -> torch.Tensor:
-        """Labels rows of the target texts, by the checkpoint's layout."""
-        layout = self.model.target_layout
-        for target in targets:
-            if target not in self._rows:
-                self._rows[target] = self._row(target)
-        return layout.batch([self._rows[t] for t in targets]).to(self.model.device)
+    def labels_BT(self, targets: Sequence[str], is_label: Sequence[bool] | None = None) -> torch.Tensor:
+        """Labels rows of the target texts, by the checkpoint's layout.
 
-    def _row(self, target: str) -> list[int]:
+        `is_label` says which targets are labels, of which one token is scored; None: all, if there are
+        labels.
+        """
+        layout = self.model.target_layout
+        keys = list(zip(targets, is_label or [bool(self.labels)] * len(targets), strict=True))
+        for key in keys:
+            if key not in self._rows:
+                self._rows[key] = self._row(*key)
+        return layout.batch([self._rows[key] for key in keys]).to(self.model.device)
+
+    def _row(self, target: str, is_label: bool) -> list[int]:
         layout, tokenizer = self.model.target_layout, self.model.generator.tokenizer
-        (ids,) = tokenizer.encode([target.strip()])
-        if self.labels:
+        if is_label:
             return layout.row([self.labels[target]], label=True)
+        (ids,) = tokenizer.encode([target.strip()])
         room = max(self.max_target_length - len(layout.prefix) - 1, 1)
         self.n_truncated_targets += len(ids) > room
         return layout.row(ids[:room])

@@ -86,6 +86,8 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
         log.start(resume=latest_state(work / "state") is not None, tensorboard=config.tensorboard)
     loaded = load_questions(config.questions, config.task)
     examples = training_pairs(loaded.questions, config)
+    if config.labels:
+        model.info["text_answers"] = not all(example.is_label for example in examples)
     dev = load_questions(config.dev, config.task).questions if config.dev else []
     dev = dev[: config.dev_limit] if config.dev_limit else dev
     steps = plan_steps(config, len(examples))

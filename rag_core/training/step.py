@@ -74,7 +74,7 @@ class Stepper:
             if self.retriever is not None:
                 retrieved = self.retriever.retrieve(questions, self.config.n_docs)
             contexts = self.batcher.contexts(questions, retrieved)
-            labels_BT = self.batcher.labels_BT([e.target for e in part])
+            labels_BT = self.batcher.labels_BT([e.target for e in part], [e.is_label for e in part])
             loss_B = window_loss(self.model, contexts, labels_BT, self.config.label_smoothing)
         bad = [e.question_id for e, v in zip(part, loss_B.tolist()) if not math.isfinite(v)]
         if bad:

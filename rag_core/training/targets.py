@@ -38,16 +38,22 @@ def make_examples(
     labels: Sequence[str] = (),
     texts_of: TextsOf | None = None,
 ) -> list[Example]:
-    """Pairs by a rule; answers that are empty or white space, or come twice, make none."""
+    """Pairs by a rule; answers that are empty or white space, or come twice, make none.
+
+    With `labels`, questions whose `answer_kind` is label have one of them as target, and the others a
+    text: a mixture of tasks. Where no question is of that kind, all answers are labels.
+    """
     examples = []
+    mixed = any(question.answer_kind == "label" for question in questions)
     for question in questions:
+        is_label = bool(labels) and (question.answer_kind == "label" or not mixed)
         answers = [a for a in dict.fromkeys(question.answers) if a.strip()]
         for target in _targets(question.question_id, answers, rule, texts_of):
-            if labels and target not in labels:
+            if is_label and target not in labels:
                 raise DataError(
                     f"question {question.question_id!r}: answer {target!r} is no label of {tuple(labels)}"
                 )
-            examples.append(Example(question.question_id, question.question, target))
+            examples.append(Example(question.question_id, question.question, target, is_label))
     if not examples:
         raise DataError(f"no training pair in {len(questions)} questions (targets: {rule})")
     return examples

@@ -131,9 +131,19 @@ def test_given_contexts(world, tmp_path):
         generate.run([*argv, "--output", str(tmp_path / "p2")])
 
 
+def test_labels_given_are_the_only_answers(world, tmp_path):
+    for name, labels in (("two", ["oslo", "rome"]), ("other", ["nice", "lima"])):
+        rows = run(world, tmp_path / name, "--labels", *labels).to_pylist()
+        assert {r["prediction"] for r in rows if r["status"] == "ok"} <= set(labels)
+        assert all(len(r["tokens"]) == 1 for r in rows if r["status"] == "ok")
+        assert read_manifest(str(tmp_path / name))["options"]["decoding"]["allowed_answers"] == labels
+
+
 @pytest.mark.parametrize(
     "extra, message",
     [
+        (["--closed-book", "--labels", "oslo town", "oslo"], "begin with the same token"),
+        (["--closed-book", "--labels", "oslo", "oslo"], "allowed_answers"),
         ([], "give exactly one of"),
         (["--closed-book", "--given-contexts"], "give exactly one of"),
         (["--retrieved", "r"], "--retrieved and --passages belong together"),

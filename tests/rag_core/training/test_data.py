@@ -2,6 +2,7 @@
 
 import tomllib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -46,6 +47,21 @@ def test_pairs_by_rule_and_empty_answers():
         make_examples(questions[2:], "each")
     with pytest.raises(DataError, match="'one' is no label"):
         make_examples(questions, "first", ("SUPPORTS",))
+
+
+def test_in_a_mixture_the_kind_of_a_question_says_whether_its_answer_is_a_label():
+    claim = Question("a", "it is so", ("SUPPORTS",), answer_kind="label")
+    asked = Question("b", "who?", ("Ada",))
+    labels = ("SUPPORTS", "REFUTES")
+    made = make_examples([claim, asked], "first", labels)
+    assert [(e.target, e.is_label) for e in made] == [("SUPPORTS", True), ("Ada", False)]
+    # A file that tells no kinds is labels throughout; without labels nothing is.
+    assert [e.is_label for e in make_examples([replace(claim, answer_kind="text")], "first", labels)] == [
+        True
+    ]
+    assert [e.is_label for e in make_examples([claim, asked], "first")] == [False, False]
+    with pytest.raises(DataError, match="question 'a': answer 'SUPPORTS' is no label"):
+        make_examples([claim, asked], "first", ("yes", "no"))
 
 
 def test_layers_win_in_order_and_unknown_keys_fail():

@@ -101,6 +101,27 @@ def test_a_training_makes_a_checkpoint_that_answers(world, tmp_path, capsys, ber
         assert found[0].to_row()["candidates"][0]["text"] == found[0].prediction
 
 
+@pytest.mark.parametrize("mixture", [True, False])
+def test_labels_are_one_token_in_a_mixture_as_alone(world, tmp_path, mixture):
+    rows = [
+        {"question_id": "c", "question": "ada lives in oslo", "answers": ["oslo"], "answer_kind": "label"}
+    ]
+    if mixture:
+        rows.append({"question_id": "t", "question": "where is bea", "answers": ["rome"]})
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert run(world, "--labels", "oslo", "nice", "--dev", world["--questions"], "--eval-every", "3") == 0
+    model = RagModel.from_pretrained(str(tmp_path / "out"))
+    assert model.info["text_answers"] == mixture
+    claim = Question("c", "bea lives in nice", ("nice",), answer_kind="label")
+    asked = Question("t", "where is ada", ("rome",))
+    config = DecodingConfig(max_length=4, num_return_sequences=2, num_beams=2)
+    passages, scores = [PASSAGES[:2], PASSAGES[:3]], [[1.0, 0.0], [0.0, 1.0, 2.0]]
+    found = answer_questions(model, [claim, asked], passages, scores, config)
+    assert [p.question_id for p in found] == ["c", "t"]
+    assert {c[0] for c in found[0].candidates} == {"oslo", "nice"}
+    assert ({c[0] for c in found[1].candidates} == {"oslo", "nice"}) == (not mixture)
+
+
 def test_the_same_command_again_returns_at_once_and_another_is_refused(world, capsys):
     assert run(world) == 0
     before = open(f"{world['--output']}/_log.jsonl").read()
