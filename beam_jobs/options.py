@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import io
 import os
+import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -15,13 +17,16 @@ from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
     PipelineOptions,
     PortableOptions,
+    SetupOptions,
     StandardOptions,
 )
 from apache_beam.runners.runner import PipelineRunner
 
+from beam_jobs.transforms.progress import complaint, set_up_logging, speaks_json
 from rag_core import files
 from rag_core.command_line import HelpFormatter, Parser
-from rag_core.errors import UsageError
+from rag_core.errors import EXIT_INTERNAL, UsageError
+from rag_core.masking import mask, masked_options
 from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
 
 
@@ -45,6 +50,9 @@ def job_parser(job: str, description: str) -> Parser:
         help="build the pipeline only",
     )
     parser.add_argument("--profile", default="local", help="Beam options from runners/NAME.toml")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="json: one object a line, on stderr"
+    )
     return parser
 
 
@@ -59,16 +67,24 @@ def _truth(word: str) -> bool:
 def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, PipelineOptions]:
     """Split a command line into the job's options and Beam's. Raises UsageError on anything unknown."""
     args, rest = parser.parse_known_args(argv)
+    set_up_logging(args.log_format)
     _refuse_unknown(rest, parser)
     try:
         flags = [*profile_flags(args.profile), *rest, *(["--dry_run=True"] if args.dry_run else [])]
         options = PipelineOptions(flags)
+        launch_options(options)  # from here on no line shows their secrets
         check_runner(runner_name(options))
         _check_runner_options(options, args.dry_run)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    FileSystems.set_options(options)  # s3:// needs its endpoint and keys before there is a pipeline
     register_file_systems()
     return args, options
+
+
+def launch_options(options: PipelineOptions) -> dict[str, Any]:
+    """Beam's options that differ from their defaults, as they may be recorded: secrets masked."""
+    return masked_options(options.get_all_options(drop_default=True))
 
 
 def runner_name(options: PipelineOptions) -> str:
@@ -78,7 +94,14 @@ def runner_name(options: PipelineOptions) -> str:
 def _check_runner_options(options: PipelineOptions, dry_run: bool) -> None:
     """Raise ValueError naming what a cluster's runner still needs, before it fails in the middle."""
     name = runner_name(options)
+    setup = options.view_as(SetupOptions)
+    setup.setup_file = setup.setup_file or None  # `--setup_file=`: the container image has the package
     if name == "DataflowRunner":
+        if setup.setup_file and not os.path.isfile(setup.setup_file):
+            raise ValueError(
+                f"--setup_file {setup.setup_file}: no such file; start from the checkout, or give "
+                "--setup_file= and an --sdk_container_image that holds the package"
+            )
         cloud = options.view_as(GoogleCloudOptions)
         missing = [f"--{o}" for o in ("project", "region", "temp_location") if not getattr(cloud, o)]
         if missing:
@@ -164,11 +187,14 @@ def run_job(main: Any) -> None:
 
     Leaves by `os._exit`: some native thread pools hang at interpreter exit after a failed pipeline.
     """
-    import sys
-
     from rag_core.errors import run_command
 
-    code = run_command(main)
+    try:
+        code = run_command(main, wording=complaint)
+    except Exception:  # a fault of ours: its traceback, without the secrets that options may have put there
+        code = EXIT_INTERNAL
+        text = mask(traceback.format_exc())
+        print(complaint(text, code) if speaks_json() else text, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

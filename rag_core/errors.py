@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from rag_core.masking import mask
+
 EXIT_DONE = 0
 EXIT_INTERNAL = 1
 EXIT_USAGE = 2
@@ -29,24 +31,30 @@ class UnknownModelError(UsageError, ValueError):
     """A model name that is neither built in, nor a directory, nor a URL, nor a hub id (exit code 2)."""
 
 
-def run_command(main: Callable[[Sequence[str] | None], int | None], argv: Sequence[str] | None = None) -> int:
+def run_command(
+    main: Callable[[Sequence[str] | None], int | None],
+    argv: Sequence[str] | None = None,
+    wording: Callable[[str, int], str] = lambda text, code: f"error: {text}",
+) -> int:
     """Run a command's `main(argv)`; turn the caller's faults into one line on stderr and an exit code.
 
     Returns the exit code: `main`'s own (None is 0), 2 for `UsageError`, 3 for `DataError` and any
     other `ValueError` raised by a loader on bad data. Internal errors propagate with their traceback.
+    `wording` makes the line from the complaint and the code.
     """
     try:
         return main(argv) or EXIT_DONE
     except (UsageError, FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        return _complain(error, EXIT_USAGE)
+        complaint, code = _complaint(error), EXIT_USAGE
     except DataError as error:
-        return _complain(error, EXIT_BAD_DATA)
+        complaint, code = _complaint(error), EXIT_BAD_DATA
     except KeyboardInterrupt:
-        return _complain("interrupted; start the same command again to go on", 130)
-
-
-def _complain(error: object, code: int) -> int:
-    if isinstance(error, OSError) and error.filename:
-        error = f"{error.filename}: {error.strerror}"
-    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        complaint, code = "interrupted; start the same command again to go on", 130
+    print(wording(mask(complaint), code), file=sys.stderr)
     return code
+
+
+def _complaint(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())

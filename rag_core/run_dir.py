@@ -18,7 +18,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,6 +193,7 @@ def build_manifest(
         "content_digest": digest_of([r["row_digest"] for r in reports]),
         "versions": package_versions(),
         "seconds": round(seconds, 3),
+        **({"launch": run["launch"]} if "launch" in run else {}),
         **extra,
     }
 
@@ -231,6 +232,7 @@ def claim(
     options: dict[str, Any],
     seed: int = 0,
     overwrite: bool = False,
+    launch: Mapping[str, Any] | None = None,
 ) -> RunDir:
     """Take a directory for a run, or go on with the one that is there.
 
@@ -240,6 +242,7 @@ def claim(
     - the same fingerprint, unfinished, its owner dead: taken over; parts whose digests stand are kept.
     - another fingerprint: refused unless `overwrite`, which removes this run's own files, no others.
     - not empty and without `_run.json`, or its owner alive: refused, even with `overwrite`.
+    `launch` says how the run was started (runner, its options); it is recorded and decides nothing.
     Raises UsageError for every refusal.
     """
     check_output(output)
@@ -265,6 +268,7 @@ def claim(
             "models": models,
             "options": options,
             "seed": seed,
+            **({"launch": dict(launch)} if launch else {}),
             "owner": new_owner(),
             "started": time.time(),
             "heartbeat": time.time(),

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from beam_jobs.handlers import once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
+from beam_jobs.transforms.counters import count_report
 from beam_jobs.transforms.questions import questions_of
 from beam_jobs.transforms.retrieve_passages import (
     retrieved_batch,
@@ -306,7 +307,8 @@ class _WriteFn(beam.DoFn):
         index, ((scores, ids, given), log_partition) = element
         merged = {"scores": scores, "ids": ids, "given": given, "log_partition": log_partition}
         source = {**self._parts[index].source, **merged}
-        yield write_part(self._search.output, Part(index, source), self._search, self._search.fingerprint)
+        part = Part(index, source)
+        yield count_report(write_part(self._search.output, part, self._search, self._search.fingerprint))
 
 
 class SearchShards(beam.PTransform):

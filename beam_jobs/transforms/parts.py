@@ -10,6 +10,7 @@ from typing import Any
 import apache_beam as beam
 
 from beam_jobs.options import register_file_systems
+from beam_jobs.transforms.counters import count_report
 from rag_core import files
 from rag_core.errors import DataError
 from rag_core.parts import Part, PartWorker, write_part
@@ -43,7 +44,7 @@ class PartFn(beam.DoFn):
 
     def process(self, part: Part):
         try:
-            yield self._task(part)
+            yield count_report(self._task(part))
         except DataError as error:
             yield {"index": part.index, "error": str(error)}
 

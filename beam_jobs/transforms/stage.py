@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
 import os
 import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.runners.runner import PipelineResult
 
-from beam_jobs.options import Parser, make_runner, parse_job, runner_name
+from beam_jobs.options import LOCAL_RUNNERS, Parser, launch_options, make_runner, parse_job, runner_name
+from beam_jobs.transforms.counters import MEMORY, differences, memory_peak, read_counters
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
+from beam_jobs.transforms.progress import Progress, complaint, emit, log
 from rag_core import files
 from rag_core.errors import EXIT_INTERNAL, DataError
 from rag_core.owner import descendants
 from rag_core.parts import Part, PartWorker
-from rag_core.run_dir import RunDir, check_output, claim, report_url
-
-log = logging.getLogger("beam_jobs")
+from rag_core.run_dir import RunDir, check_output, claim
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,7 @@ def run_stage(
     build_pipeline: BuildPipeline = build_part_pipeline,
 ) -> int:
     """Run a job from its command line; returns 0. Raises UsageError (2) and DataError (3)."""
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
-    log.setLevel(logging.INFO)
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_worth_reading)
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    began = time.monotonic()
     args, options = parse_job(parser, argv)
     if not args.dry_run:
         check_output(args.output)
@@ -92,28 +86,92 @@ def run_stage(
         options=plan.options,
         seed=plan.seed,
         overwrite=args.overwrite,
+        launch={"runner": runner_name(options), "options": launch_options(options)},
     )
     if run.finished is not None:
         print(f"{args.output}: already complete, nothing to do")
         _print_result(args.output, plan, run.finished)
+        emit("end", **_summary(args.output, plan, run.finished), already_complete=True)
         return 0
     files.delete([failure_url(args.output)])
-    with run.alive(), _progress(args.output, plan), _end_with_workers():
+    runner = runner_name(options)
+    emit(
+        "start",
+        job=plan.job,
+        output=args.output,
+        fingerprint=run.fingerprint,
+        parts=len(plan.parts),
+        runner=runner,
+        startup_seconds=round(time.monotonic() - began, 3),
+    )
+    indices = {part.index for part in plan.parts}
+    with run.alive(), Progress(args.output, plan.job, indices), _end_with_workers():
         pipeline = beam.Pipeline(runner=make_runner(options), options=options)
         build_pipeline(pipeline, plan, run)
         try:
-            pipeline.run().wait_until_finish()
+            result = pipeline.run()
+            result.wait_until_finish()
         except RuntimeError as error:
             if "KeyboardInterrupt" in str(error):  # in memory, Beam wraps it like any error of a step
                 raise KeyboardInterrupt from error
             raise
-    _print_result(args.output, plan, _manifest_or_failure(args.output, run))
+    template = options.view_as(GoogleCloudOptions).template_location
+    if runner == "DataflowRunner" and template:
+        print(f"{plan.job}: package, graph and template are staged; launch {template} to write {args.output}")
+        return 0
+    manifest = _manifest_or_failure(args.output, run)
+    _print_result(args.output, plan, manifest)
+    _reconcile(args.output, plan, manifest, result, exact=runner in LOCAL_RUNNERS)
     return 0
 
 
-def _worth_reading(record: logging.LogRecord) -> bool:
-    """Leave out a warning that every worker process of Beam prints at its start and that asks for nothing."""
-    return "semi_persistent_directory" not in record.getMessage()
+def _reconcile(
+    output: str, plan: StagePlan, manifest: dict[str, Any], result: PipelineResult, exact: bool
+) -> None:
+    """Query Beam's counters, compare them with the manifest, and say the last word (`end`).
+
+    Where the runner repeats no work (`exact`) a difference is a fault and a warning with both numbers.
+    Elsewhere a repeated bundle is counted again, so that larger counters are told and mean nothing.
+    """
+    counters: dict[str, int] | None = None
+    try:
+        counters = read_counters(result)
+    except Exception as error:  # the run is finished and whole: a store of metrics must not fail it
+        log.warning(
+            "%s: the runner's counters could not be read: %s: %s", plan.job, type(error).__name__, error
+        )
+    differing = differences(manifest, counters) if counters and "parts" in counters else {}
+    if differing and exact:
+        told = ", ".join(f"{name} {a:,} (manifest {b:,})" for name, (a, b) in differing.items())
+        log.warning("%s: the runner's counters differ from the manifest: %s", plan.job, told)
+    emit(
+        "end",
+        **_summary(output, plan, manifest),
+        counters=counters,
+        counters_exact=exact,
+        counters_differ={name: {"counter": a, "manifest": b} for name, (a, b) in differing.items()},
+        memory_peak_bytes=memory_peak(),
+        worker_memory_peak_bytes=(counters or {}).get(MEMORY),
+    )
+
+
+def _summary(output: str, plan: StagePlan, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Counts and rates of a finished run; `part_seconds` is what the parts took, start-up left out."""
+    rows, seconds = manifest["rows"], manifest["seconds"]
+    part_seconds = sum(part.get("seconds", 0.0) for part in manifest["parts"])
+    return {
+        "job": plan.job,
+        "output": output,
+        "rows": rows,
+        "unit": plan.unit,
+        "counts": manifest["counts"],
+        "content_digest": manifest["content_digest"],
+        "parts": len(manifest["parts"]),
+        "seconds": seconds,
+        "part_seconds": round(part_seconds, 3),
+        "rows_per_second": round(rows / seconds, 1) if seconds else None,
+        "rows_per_part_second": round(rows / part_seconds, 1) if part_seconds else None,
+    }
 
 
 def _dry_run(output: str, plan: StagePlan, options: PipelineOptions, build_pipeline: BuildPipeline) -> int:
@@ -139,7 +197,8 @@ def _end_with_workers() -> Iterator[None]:
         if "Worker subprocess exited" not in str(fault.exc_value):
             before(fault)
             return
-        print(f"error: {fault.exc_value}; start the same command again to go on", file=sys.stderr, flush=True)
+        text = f"{fault.exc_value}; start the same command again to go on"
+        print(complaint(text, EXIT_INTERNAL), file=sys.stderr, flush=True)
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)  # the other workers would wait for this process
@@ -179,43 +238,3 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
     print(
         f"{output}  ({manifest['seconds']:.1f} s)" + (f"; next: {plan.next_step}" if plan.next_step else "")
     )
-
-
-class _progress:
-    """Says every few seconds how many parts have reported, and how long the rest may take."""
-
-    EVERY_SECONDS = 10.0
-
-    def __init__(self, output: str, plan: StagePlan) -> None:
-        self._output, self._plan = output, plan
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *exc: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-
-    def _watch(self) -> None:
-        started, total = time.time(), len(self._plan.parts)
-        every = 1.0 if sys.stderr.isatty() else self.EVERY_SECONDS
-        waiting = {part.index for part in self._plan.parts}
-        before: int | None = None
-        while not self._stop.wait(every):
-            waiting = {i for i in waiting if not files.exists(report_url(self._output, i))}
-            done = total - len(waiting)
-            before = done if before is None else before
-            seconds = time.time() - started
-            rate = (done - before) / seconds
-            left = f"about {len(waiting) / rate:.0f} s left" if rate else "no estimate yet"
-            self._say(f"{self._plan.job}: {done}/{total} parts, {seconds:.0f} s, {left}")
-
-    def _say(self, line: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
-        else:
-            log.info(line)
