@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from shlex import quote
 
-from beam_jobs.handlers import generator_fingerprint, shared_model
+from beam_jobs.handlers import shared_model
 from beam_jobs.options import job_parser, run_job
 from beam_jobs.transforms.generate_answers import GenerateWorker
 from beam_jobs.transforms.questions import question_parts, questions_input
@@ -44,6 +44,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--kind", choices=("sequence", "token"), help="the marginal; default: the checkpoint's")
     p.add_argument("--n-docs", type=int, help="passages a question; default: the checkpoint's")
     p.add_argument("--decoding", choices=("greedy", "beam", "thorough", "fast"), help="default: by kind")
+    p.add_argument(
+        "--compute",
+        choices=("fp32", "bf16", "int8"),
+        default="fp32",
+        help="bf16 where the machine multiplies it in hardware; int8: the generator's encoder, on a CPU",
+    )
     p.add_argument("--num-beams", type=int, default=1)
     p.add_argument("--max-length", type=int, default=50, help="tokens of an answer, start and end included")
     p.add_argument("--num-return-sequences", type=int, default=1, help="candidates kept a question")
@@ -69,7 +75,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
     if args.n_docs is not None and args.n_docs < 1:
         raise UsageError(f"--n-docs {args.n_docs}: must be at least 1")
     kind = "closed_book" if args.closed_book else args.kind
-    model = shared_model(args.checkpoint, kind)
+    model = shared_model(args.checkpoint, kind, args.compute)
     try:
         config = DecodingConfig(
             decoding=args.decoding,
@@ -95,6 +101,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         task=args.task,
         checkpoint=args.checkpoint,
         kind=kind,
+        compute=args.compute,
         retrieved=args.retrieved,
         passages=args.passages,
         given_contexts=args.given_contexts,
@@ -106,8 +113,8 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         job="generate",
         logic_version=LOGIC_VERSION,
         inputs=inputs,
-        models={"checkpoint": generator_fingerprint(model)},
-        options={"kind": model.kind, "n_docs": n_docs, "decoding": decoding},
+        models={"checkpoint": model.fingerprint},
+        options={"kind": model.kind, "n_docs": n_docs, "compute": args.compute, "decoding": decoding},
         parts=parts,
         worker=worker,
         unit="questions",

@@ -68,17 +68,26 @@ def shared_passages(directory: str) -> Any:
 
 
 @once_per_process
-def shared_model(checkpoint: str, kind: str | None) -> Any:
+def shared_model(checkpoint: str, kind: str | None, compute: str = "fp32") -> Any:
     """A RAG checkpoint, or a bare generator (a built-in name or its directory) put to use as `kind`.
 
-    A bare generator has no question encoder; it answers from passages that were retrieved without it.
+    On the GPU where there is one. A bare generator has no question encoder; it answers from passages
+    that were retrieved without it. `fingerprint`: all of it that decides an answer to given passages.
     """
+    import torch
+
     from rag_core.models import RagModel, load_generator
+    from rag_core.models.compute import lower_precision
     from rag_core.models.generator import BUILT_IN
 
     if checkpoint in BUILT_IN or _is_bare_generator(checkpoint):
-        return RagModel(load_generator(checkpoint), kind=kind or "sequence").eval()
-    return RagModel.from_pretrained(checkpoint, kind=kind)
+        model = RagModel(load_generator(checkpoint), kind=kind or "sequence").eval()
+    else:
+        model = RagModel.from_pretrained(checkpoint, kind=kind)
+    model.fingerprint = generator_fingerprint(model)
+    model.to("cuda" if torch.cuda.is_available() else "cpu")
+    lower_precision(model.generator, compute)
+    return model
 
 
 def _is_bare_generator(directory: str) -> bool:

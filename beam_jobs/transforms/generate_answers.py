@@ -25,6 +25,7 @@ class GenerateWorker:
     task: str
     checkpoint: str
     kind: str | None
+    compute: str
     retrieved: str | None
     passages: str | None
     given_contexts: bool
@@ -36,12 +37,12 @@ class GenerateWorker:
         return PREDICTIONS
 
     def setup(self) -> None:
-        shared_model(self.checkpoint, self.kind)
+        shared_model(self.checkpoint, self.kind, self.compute)
 
     def rows(self, source: dict[str, Any], log: PartLog) -> Iterator[pa.RecordBatch]:
         from rag_core.decoding import DecodingConfig
 
-        model = shared_model(self.checkpoint, self.kind)
+        model = shared_model(self.checkpoint, self.kind, self.compute)
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         passages, scores = self._passages(questions)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 LENGTH_STEP = 16
 # Small batches keep a layer's activations in a core's cache; a CPU gains nothing from larger ones.
 CPU_TOKEN_BUDGET = 2048
+INT8_TOKEN_BUDGET = 512  # integers are quick: the passes between the products count, and wait for memory
 GPU_TOKEN_BUDGET = 65536
 
 

@@ -29,8 +29,9 @@ def _int8_forward(encoder: TextEncoder) -> Callable[..., torch.Tensor]:
     from transformers import BertModel
 
     from rag_core.encoders.int8_bert import Int8Bert
+    from rag_core.int8 import is_supported
 
-    if encoder.device.type != "cpu" or not torch.cpu._is_vnni_supported():
+    if not is_supported(encoder.device):
         raise UsageError(
             f"compute int8: needs a CPU with VNNI, this is {encoder.device.type}; use bf16 or fp32"
         )

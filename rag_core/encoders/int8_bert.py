@@ -1,10 +1,6 @@
-"""BERT's forward pass with its linear layers in 8-bit integers, for encoding on a CPU.
+"""BERT's forward pass with its linear layers in 8-bit integers (`rag_core.int8`); the rest in float32.
 
-Weights have one scale an output column, activations one range a token, taken anew for every token: so a
-token's numbers, and a text's vector, do not depend on the texts beside it. Sums are exact 32-bit
-integers; everything between the linear layers stays in float32.
-
-Shapes: B texts · S tokens · T = B·S · H hidden size · A heads · I, O sizes of a linear layer.
+Shapes: B texts · S tokens · T = B·S · H hidden size · I inner size · A heads.
 """
 
 from __future__ import annotations
@@ -14,51 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-
-class Int8Linear:
-    """One or more linear layers that read the same input, as one integer product."""
-
-    def __init__(self, *layers: torch.nn.Linear) -> None:
-        weight_OI = torch.cat([layer.weight.detach().float() for layer in layers])
-        self.bias_O = torch.cat([layer.bias.detach().float() for layer in layers])
-        self.scale_O = weight_OI.abs().amax(1).clamp_(min=1e-30) / 127
-        integers_OI = (weight_OI / self.scale_O[:, None]).round_().to(torch.int8)
-        self._sums_O = (integers_OI.float() * self.scale_O[:, None]).sum(1)
-        self._packed = torch.ops.onednn.qlinear_prepack(integers_OI, None)
-        self._zeros_O = torch.zeros(len(self.bias_O), dtype=torch.int32)
-
-    def __call__(self, input_TI: torch.Tensor) -> torch.Tensor:
-        """[T, O] float32: with x = least + step·u, x·W = step·(u·W) + least·(column sums of W)."""
-        rows_TI, step_T1, least_T1 = quantise_rows(input_TI)
-        products_TO = torch.ops.onednn.qlinear_pointwise(
-            rows_TI,
-            1.0,
-            0,
-            self._packed,
-            self.scale_O,
-            self._zeros_O,
-            None,
-            1.0,
-            0,
-            torch.float32,
-            "none",
-            [],
-            "",
-        )
-        torch.addcmul(self.bias_O, products_TO, step_T1, out=products_TO)
-        return products_TO.addcmul_(least_T1, self._sums_O)
-
-
-def quantise_rows(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Each row as u in 0..255 (uint8) [T, I], its step and its least number [T, 1]: x ≈ least + step·u.
-
-    From the row's least to its largest number, because GELU gives hardly any below 0.
-    """
-    least_T1 = rows_TI.amin(1, keepdim=True)
-    step_T1 = (rows_TI.amax(1, keepdim=True) - least_T1).clamp_(min=1e-30).div_(255)
-    # The conversion cuts; half a step more makes it round to the nearest.
-    steps_TI = (rows_TI - least_T1).mul_(step_T1.reciprocal()).add_(0.5)
-    return steps_TI.to(torch.uint8), step_T1, least_T1
+from rag_core.int8 import Int8Linear
 
 
 class Int8Bert:
@@ -90,7 +42,7 @@ class _Layer:
         self._attended = Int8Linear(layer.attention.output.dense)
         self._attention_norm = layer.attention.output.LayerNorm
         self._inner = Int8Linear(layer.intermediate.dense)
-        self._outer = Int8Linear(layer.output.dense)
+        self._outer = Int8Linear(layer.output.dense, after_gelu=True)
         self._output_norm = layer.output.LayerNorm
 
     def __call__(

@@ -17,7 +17,13 @@ import torch
 
 from rag_core import files
 from rag_core.encoders._quiet import quiet_transformers
-from rag_core.encoders.batch_plan import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, Batch, plan_batches
+from rag_core.encoders.batch_plan import (
+    CPU_TOKEN_BUDGET,
+    GPU_TOKEN_BUDGET,
+    INT8_TOKEN_BUDGET,
+    Batch,
+    plan_batches,
+)
 
 METADATA_FILE = "ragline_encoder.json"
 
@@ -118,6 +124,13 @@ class TextEncoder:
         return next(self.module.parameters()).device
 
     @property
+    def token_budget(self) -> int:
+        """Tokens of a batch, padding included."""
+        if self.device.type == "cuda":
+            return GPU_TOKEN_BUDGET
+        return INT8_TOKEN_BUDGET if self.compute == "int8" else CPU_TOKEN_BUDGET
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the weights as they are now, the tokenizer and the spec.
 
@@ -190,9 +203,8 @@ class TextEncoder:
     def _encode(self, encodings: list[Any], ids: Sequence[str] | None) -> np.ndarray:
         self._count_truncated(encodings)
         vectors_ND = np.empty((len(encodings), self.dim), dtype=np.float32)
-        budget = GPU_TOKEN_BUDGET if self.device.type == "cuda" else CPU_TOKEN_BUDGET
         plan = plan_batches(
-            [len(e.ids) for e in encodings], ids, token_budget=budget, max_length=self.max_length
+            [len(e.ids) for e in encodings], ids, token_budget=self.token_budget, max_length=self.max_length
         )
         was_training = self.module.training
         self.module.eval()

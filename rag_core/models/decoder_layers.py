@@ -49,7 +49,7 @@ class BartLayers:
         self.stack, self.layers = stack, stack.layers
         self.n_heads = stack.config.decoder_attention_heads
         self.scale = 1.0 / math.sqrt(stack.config.d_model // self.n_heads)
-        self._joined = _JoinedWeights([_parts(layer.self_attn) for layer in stack.layers])
+        self._joined = _JoinedWeights([projections(layer.self_attn) for layer in stack.layers])
 
     @property
     def attention_dropout(self) -> float:
@@ -102,7 +102,7 @@ class T5Layers:
     def __init__(self, stack: Any):
         self.stack, self.layers = stack, stack.block
         self.n_heads = stack.config.num_heads
-        self._joined = _JoinedWeights([_parts(block.layer[0].SelfAttention) for block in stack.block])
+        self._joined = _JoinedWeights([projections(block.layer[0].SelfAttention) for block in stack.block])
 
     @property
     def attention_dropout(self) -> float:
@@ -161,7 +161,7 @@ class _JoinedWeights:
         return F.linear(x, *self._joined[layer]).chunk(3, dim=-1)
 
 
-def _parts(attention: Any) -> tuple[nn.Module, ...]:
+def projections(attention: Any) -> tuple[nn.Module, ...]:
     """The projections of queries, keys and values, whatever the family calls them."""
     if hasattr(attention, "q_proj"):
         return attention.q_proj, attention.k_proj, attention.v_proj

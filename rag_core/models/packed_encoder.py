@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from rag_core.models.decoder_layers import projections
 from rag_core.models.packing import Packing, attend
 
 
@@ -41,6 +42,13 @@ def run_layer(layer: nn.Module, function: Any, *args: Any) -> torch.Tensor:
     return function(*args)
 
 
+def _qkv(attention: Any, x_TD: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Queries, keys and values [T, D] each; one product where they were joined (`models.compute`)."""
+    if hasattr(attention, "joined"):
+        return attention.joined(x_TD).chunk(3, dim=-1)
+    return tuple(project(x_TD) for project in projections(attention))
+
+
 class _Bart:
     """Post-norm, learned positions."""
 
@@ -55,10 +63,7 @@ class _Bart:
 
     def layer(self, layer: Any, x_TD: torch.Tensor) -> torch.Tensor:
         part, packing, training = layer.self_attn, self.packing, layer.training
-        q, k, v = (
-            packing.heads(project(x_TD), part.num_heads)
-            for project in (part.q_proj, part.k_proj, part.v_proj)
-        )
+        q, k, v = (packing.heads(t_TD, part.num_heads) for t_TD in _qkv(part, x_TD))
         dropout = part.dropout if training else 0.0
         attended_TD = packing.pack(attend(q, k, v, packing.mask_N11S, part.scaling, dropout))
         attended_TD = F.dropout(part.out_proj(attended_TD), layer.dropout, training)
@@ -86,7 +91,7 @@ class _T5:
     def layer(self, block: Any, x_TD: torch.Tensor) -> torch.Tensor:
         outer, packing = block.layer[0], self.packing
         part, normed_TD = outer.SelfAttention, outer.layer_norm(x_TD)
-        q, k, v = (packing.heads(project(normed_TD), part.n_heads) for project in (part.q, part.k, part.v))
+        q, k, v = (packing.heads(t_TD, part.n_heads) for t_TD in _qkv(part, normed_TD))
         dropout = part.dropout if block.training else 0.0
         attended_TD = packing.pack(attend(q, k, v, self.mask_NASS, part.scaling, dropout))
         return block.layer[1](x_TD + outer.dropout(part.o(attended_TD)))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from beam_jobs import generate, index, retrieve, split
 from beam_jobs.handlers import shared_model
 from rag_core.datasets import load_questions
 from rag_core.decoding import DecodingConfig, answer_questions
 from rag_core.errors import DataError, UsageError
+from rag_core.int8 import is_supported
 from rag_core.models import Generator, RagModel, TargetLayout
 from rag_core.retrieval import PassageStore
 from rag_core.run_dir import read_manifest
@@ -176,3 +178,15 @@ def test_a_question_that_was_not_retrieved_is_bad_data(world, tmp_path):
 
 def test_the_model_is_loaded_once(world):
     assert shared_model(world["rag"], None) is shared_model(world["rag"], None)
+
+
+@pytest.mark.parametrize("compute", ["bf16", "int8"])
+def test_cheaper_arithmetic_is_an_option_of_the_run(world, tmp_path, compute):
+    if compute == "int8" and not is_supported(torch.device("cpu")):
+        pytest.skip("no 8-bit dot products on this machine")
+    exact, cheap = run(world, tmp_path / "fp32"), run(world, tmp_path / compute, "--compute", compute)
+    assert cheap["question_id"].equals(exact["question_id"])
+    assert cheap["status"].equals(exact["status"])
+    exact, cheap = (read_manifest(str(tmp_path / name)) for name in ("fp32", compute))
+    assert (exact["options"]["compute"], cheap["options"]["compute"]) == ("fp32", compute)
+    assert exact["models"] == cheap["models"]
