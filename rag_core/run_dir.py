@@ -35,6 +35,8 @@ WORK = "_work"
 DEAD_LETTER = "_dead_letter"
 
 _PART_NAME = re.compile(r"^part-\d{5,}\.parquet$")
+# What an unfinished run has done already: parts, and the states of a training.
+_WORK_DONE = re.compile(rf"/(part-\d{{5,}}\.parquet|{WORK}/state/[^/]+/state\.json)$")
 
 
 class NoManifestError(DataError):
@@ -308,8 +310,8 @@ def _make_way(output: str, existing: dict[str, Any], job: str, mark: str, overwr
         stale = [url for url in own if files.base_name(url).startswith(files.ATTEMPT)]
         files.delete([files.join(output, MANIFEST), *stale])
         return
-    parts = [url for url in own if _PART_NAME.match(files.base_name(url))]
-    if not overwrite and (parts or files.exists(files.join(output, MANIFEST))):
+    work = [url for url in own if _WORK_DONE.search(url)]
+    if not overwrite and (work or files.exists(files.join(output, MANIFEST))):
         what = f"job {existing['job']!r}" if existing["job"] != job else "other inputs, models or options"
         raise UsageError(
             f"--output {output}: holds a run of {what}; name a new directory or give --overwrite"

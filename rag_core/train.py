@@ -19,6 +19,7 @@ from rag_core.errors import run_command
 from rag_core.training.config import TrainConfig, load_file, resolve
 
 HELP = {
+    "preset": "settings from rag_core/presets, such as tiny or nq",
     "questions": "training questions (a file or URL in the task's format)",
     "dev": "dev questions; the best checkpoint by exact match is kept",
     "generator": "mini-bart, a directory, gs://, s3:// or org/name",
@@ -49,7 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None) -> tuple[TrainConfig, bool]:
     """The resolved config (defaults < preset < config file < command line), and `--overwrite`."""
     parser = Parser(prog="python -m rag_core.train", description=__doc__.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("--preset", help="settings from rag_core/presets, such as tiny or nq")
     parser.add_argument("--config", help="a TOML or JSON file of settings")
     parser.add_argument("--overwrite", action="store_true", help="replace a run of other settings")
     for f in fields(TrainConfig):
@@ -63,10 +63,8 @@ def parse(argv: Sequence[str] | None) -> tuple[TrainConfig, bool]:
             kind = next(k for n, k in (("int", int), ("float", float), ("str", str)) if n in f.type)
             parser.add_argument(flag, type=kind, **options)
     given = vars(parser.parse_args(argv))
-    preset, path, overwrite = given.pop("preset"), given.pop("config"), given.pop("overwrite")
-    layers = [load_file(path)] if path else []
-    config = resolve([*layers, {**given, **({"preset": preset} if preset else {})}])
-    return config, overwrite
+    path, overwrite = given.pop("config"), given.pop("overwrite")
+    return resolve([*([load_file(path)] if path else []), given]), overwrite
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def label_tokens(labels: tuple[str | int, ...], tokenizer: TextTokenizer | None)
     """
     if any(isinstance(label, str) for label in labels) and tokenizer is None:
         raise ValueError("labels given as text need the generator's tokenizer; give token ids instead")
-    tokens = [label if isinstance(label, int) else tokenizer.encode([label])[0][0] for label in labels]
+    tokens = [label if isinstance(label, int) else _first_token(label, tokenizer) for label in labels]
     if len(set(tokens)) < len(tokens):
         raise ValueError(f"labels {labels} begin with the same token under this tokenizer: {tokens}")
     return tokens
@@ -36,6 +36,13 @@ def wants_label(model: RagModel, question: Question) -> bool:
     """
     mixed = bool(model.info.get("text_answers"))
     return bool(model.labels) and (question.answer_kind == "label" or not mixed)
+
+
+def _first_token(label: str, tokenizer: TextTokenizer) -> int:
+    (ids,) = tokenizer.encode([label])
+    if not ids:
+        raise ValueError(f"label {label!r} has no token")
+    return ids[0]
 
 
 def decode_labels(

@@ -24,6 +24,7 @@ from rag_core.encoders.batch_plan import (
     Batch,
     plan_batches,
 )
+from rag_core.errors import DataError
 
 METADATA_FILE = "ragline_encoder.json"
 
@@ -51,7 +52,7 @@ class EncoderSpec:
             raise ValueError(f"max_length {self.max_length}; a passage needs at least 4 tokens")
 
 
-class NonFiniteVectorError(ValueError):
+class NonFiniteVectorError(DataError):
     """The model gave NaN or Inf. `rows`: positions in the input whose vectors are not finite."""
 
     def __init__(self, name: str, rows: Sequence[int], labels: Sequence[str]) -> None:
@@ -86,7 +87,7 @@ class TextEncoder:
         from tokenizers import Tokenizer
 
         if tokenizer.padding_side != "right":
-            raise ValueError(f"{name}: tokenizer pads on the {tokenizer.padding_side}, need right")
+            raise DataError(f"{name}: tokenizer pads on the {tokenizer.padding_side}, need right")
         self.name = name
         self.module = module
         self.tokenizer = tokenizer

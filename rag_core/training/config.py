@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -13,6 +14,13 @@ from rag_core.errors import UsageError
 
 PRESETS = Path(__file__).parents[1] / "presets"
 SCHEDULES = ("linear", "constant")
+LEAST = {
+    **dict.fromkeys(("batch_size", "n_docs", "max_context_length", "max_target_length", "log_every"), 1),
+    **dict.fromkeys(("steps", "epochs", "micro_batch_size", "warmup_steps", "seed", "eval_every"), 0),
+    **dict.fromkeys(("dev_limit", "patience", "save_every", "lr", "question_encoder_lr"), 0),
+    **dict.fromkeys(("weight_decay", "clip", "label_smoothing", "dropout", "question_encoder_dropout"), 0),
+}
+BELOW_ONE = ("label_smoothing", "dropout", "question_encoder_dropout")
 TARGETS = ("first", "each", "found", "regex")
 
 
@@ -27,6 +35,7 @@ class TrainConfig:
     of a classification task; one token of each is trained. A `steps` of 0 means `epochs` decides.
     """
 
+    preset: str | None = None
     task: str = "custom"
     questions: str = ""
     output: str = ""
@@ -82,10 +91,17 @@ class TrainConfig:
         ):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} {getattr(self, name)!r}; right: {', '.join(allowed)}")
-        for name in ("batch_size", "n_docs", "max_context_length", "max_target_length", "log_every"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} {getattr(self, name)}; right: at least 1")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not math.isfinite(value) or value < least:
+                raise UsageError(f"{name} {value}; right: at least {least}")
+            if name in BELOW_ONE and value >= 1:
+                raise UsageError(f"{name} {value}; right: below 1")
         object.__setattr__(self, "labels", tuple(self.labels))
+        if len(set(self.labels)) < len(self.labels):
+            raise UsageError(f"labels {self.labels}; right: distinct ones")
 
     def check(self) -> None:
         """Refuse a run that cannot start: what is missing, before anything is loaded."""
@@ -117,7 +133,7 @@ def resolve(layers: list[Mapping[str, Any]]) -> TrainConfig:
         if name is not None:
             merged.update(load_preset(name))
     for layer in layers:
-        merged.update({k: v for k, v in layer.items() if k != "preset"})
+        merged.update(layer)
     known = {f.name: f for f in fields(TrainConfig)}
     for key in merged:
         if key not in known:
@@ -134,16 +150,26 @@ def load_preset(name: str) -> dict[str, Any]:
 
 
 def load_file(path: str) -> dict[str, Any]:
-    """A config file, TOML or JSON; a `[train]` table is taken where there is one."""
-    data = files.read_bytes(path).decode()
+    """A config file, TOML or JSON: its `[train]` table, or the file itself where it has none.
+
+    Beside `[train]` only `[generate]` may stand, as in a preset. Raises UsageError for anything else.
+    """
     if path.endswith(".json"):
         values = files.read_json(path)
     else:
         try:
-            values = tomllib.loads(data)
-        except tomllib.TOMLDecodeError as error:
+            values = tomllib.loads(files.read_bytes(path).decode())
+        except ValueError as error:  # not TOML, or not UTF-8
             raise UsageError(f"{path}: not valid TOML: {error}") from error
-    return values.get("train", values)
+    if not isinstance(values, dict):
+        raise UsageError(f"{path}: expected settings by name, found {type(values).__name__}")
+    if "train" not in values:
+        return values
+    if stray := sorted(set(values) - {"train", "generate"}):
+        raise UsageError(f"{path}: {stray[0]!r} stands outside [train], where it would not be read")
+    if not isinstance(values["train"], dict):
+        raise UsageError(f"{path}: train {values['train']!r}; right: a table of settings")
+    return values["train"]
 
 
 def _typed(annotation: str, name: str, value: Any) -> Any:

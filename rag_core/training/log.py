@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -34,9 +35,8 @@ class Log:
         """Drop records of steps after `step`: a resumed run makes those steps again."""
         if self.path is None or not self.path.exists():
             return
-        records = [json.loads(line) for line in self.path.read_text().splitlines()]
-        kept = [json.dumps(r) + "\n" for r in records if r.get("step", 0) <= step]
-        files.write_bytes(str(self.path), "".join(kept).encode())
+        kept = [line for line in self.path.read_text().splitlines() if _step_of(line) <= step]
+        files.write_bytes(str(self.path), "".join(line + "\n" for line in kept).encode())
 
     def line(self, text: str) -> None:
         if not self.quiet:
@@ -45,7 +45,7 @@ class Log:
     def record(self, **values: Any) -> None:
         if self.path is not None:
             with open(self.path, "a") as stream:
-                stream.write(json.dumps({"time": round(time.time(), 3), **values}) + "\n")
+                stream.write(json.dumps({"time": round(time.time(), 3), **_finite(values)}) + "\n")
         if self._board is not None:
             for name, value in values.items():
                 if isinstance(value, float):
@@ -60,3 +60,16 @@ class Log:
             parts.append(f"prior entropy {values['prior_entropy']:.2f}")
         parts.append(f"{seconds_per_step:.2f} s/step, {left:.0f} s left")
         self.line(" · ".join(parts))
+
+
+def _step_of(line: str) -> float:
+    """The step of a record; infinite for the half line that a killed run leaves."""
+    try:
+        return json.loads(line).get("step", 0)
+    except ValueError:
+        return math.inf
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity (the gradient norm of a step that fp16's scaler skips): null."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
 from rag_core.models.rag_model import RagModel
 from rag_core.schemas import Question
@@ -75,7 +76,8 @@ def train(
         log.line(f"going on from step {progress.step} of {steps}")
     started, first = time.monotonic(), progress.step
     model.train()
-    while progress.step < steps:
+    stop = _out_of_patience(progress, config)  # killed after the evaluation that ended it
+    while progress.step < steps and not stop:
         indices = batch_indices(len(examples), config.batch_size, config.seed, progress.step)
         picked = [examples[i] for i in indices]
         set_learning_rate(optimizer, learning_rate_factor(progress.step, steps, config))
@@ -87,19 +89,20 @@ def train(
         if progress.step % config.log_every == 0 or last or progress.step == 1:
             per_step = (time.monotonic() - started) / (progress.step - first)
             figures = {**window.norms, **monitor.figures(), "ids": progress.ids_seen}
+            figures["without_passages"] = len(window.without_passages)
             log.step(progress.step, steps, per_step, loss=window.loss, **figures)
         if (warning := monitor.warning(len(examples))) is not None:
             log.record(step=progress.step, warning=warning)
             log.line(warning)
-        stop = False
+        if window.without_passages:
+            log.line(f"step {progress.step}: nothing was found for {_names(window.without_passages)}")
         if dev and (last or _due(config.eval_every, progress.step)):
             stop = _evaluate(model, retriever, dev, config, progress, group, work, log)
         if not last and _due(config.save_every, progress.step):
             progress.collapse, progress.scaler = monitor.state(), stepper.scaler.state_dict()
             save_state(work / "state", model, optimizer, group, vars(progress))
-        if stop:
-            log.line(f"stopped early: step {progress.best_step} was not bettered in {progress.worse} tries")
-            break
+    if stop:
+        log.line(f"stopped early: step {progress.best_step} was not bettered in {progress.worse} tries")
     if dev and progress.best_step != progress.step:
         if group.is_main:
             model.save_pretrained(str(work / "last"))
@@ -129,9 +132,22 @@ def _due(every: int, step: int) -> bool:
 
 
 def _observe(monitor: CollapseMonitor, window: Window) -> None:
-    for retrieved in window.retrieved:
-        norm = window.norms.get("question_encoder_norm", 0.0)
-        monitor.add(retrieved.passage_ids, retrieved.doc_scores_BK, norm)
+    """One entry a step, however the window was cut."""
+    if not window.retrieved:
+        return
+    ids = [found for retrieved in window.retrieved for found in retrieved.passage_ids]
+    rows = [row for retrieved in window.retrieved for row in retrieved.doc_scores_BK.detach()]
+    scores_BK = pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
+    monitor.add(ids, scores_BK, window.norms.get("question_encoder_norm", 0.0))
+
+
+def _names(ids: Sequence[str]) -> str:
+    shown = ", ".join(repr(i) for i in ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+    return f"{shown}: they add nothing to the loss"
+
+
+def _out_of_patience(progress: Progress, config: TrainConfig) -> bool:
+    return bool(config.patience) and progress.worse >= config.patience
 
 
 def _evaluate(
@@ -155,4 +171,4 @@ def _evaluate(
         group.wait()
     else:
         progress.worse += 1
-    return bool(config.patience) and progress.worse >= config.patience
+    return _out_of_patience(progress, config)

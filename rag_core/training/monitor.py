@@ -26,9 +26,13 @@ class CollapseMonitor:
         self, passage_ids: Sequence[Sequence[str]], doc_scores_BK: torch.Tensor, grad_norm: float
     ) -> None:
         """One step's retrieved ids, logits, and the gradient norm into the question encoder."""
-        log_p = torch.log_softmax(doc_scores_BK.detach().float(), dim=1)
+        scores_BK = doc_scores_BK.detach().float()
+        scores_BK = scores_BK[~torch.isneginf(scores_BK).all(dim=1)]  # nothing found: no distribution
+        if not len(scores_BK):
+            return
+        log_p = torch.log_softmax(scores_BK, dim=1)
         entropy = -(log_p.exp() * log_p.masked_fill(torch.isneginf(log_p), 0.0)).sum(dim=1).mean()
-        self._steps.append(([list(ids) for ids in passage_ids], float(entropy), grad_norm))
+        self._steps.append(([list(ids) for ids in passage_ids if ids], float(entropy), grad_norm))
 
     def figures(self) -> dict[str, float]:
         """Of the window: distinct passages / retrieved, and how much of what distinct questions could get."""

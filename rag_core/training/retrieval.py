@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from rag_core.errors import DataError
 from rag_core.schemas import Passage
@@ -60,6 +61,12 @@ class DenseRetriever:
             return self._frozen(questions, n_docs)
         tensors = [t.to(self.encoder.device) for t in self.encoder.tokenize_questions(questions)]
         vectors_BD = self.encoder.embed(*tensors)
+        bad = (~torch.isfinite(vectors_BD).all(dim=1)).nonzero()[:, 0].tolist()
+        if bad:
+            raise DataError(
+                f"the question encoder gives a vector that is not finite for {questions[bad[0]]!r} "
+                f"({len(bad)} of {len(questions)}); nothing was saved from this step"
+            )
         _, found = self.search.search(vectors_BD.detach().float().cpu().numpy(), n_docs)
         return self._scored(vectors_BD, found, n_docs)
 
@@ -68,7 +75,9 @@ class DenseRetriever:
         rows_BK = np.array([[self.row_of[i] for i in ids] + [0] * (width - len(ids)) for ids in found])
         docs_BKD = torch.from_numpy(np.asarray(self.vectors_ND[rows_BK], dtype=np.float32))
         docs_BKD = docs_BKD.to(vectors_BD.device)
-        scores_BK = self.encoder.score_scale * torch.einsum("bd,bkd->bk", vectors_BD.float(), docs_BKD)
+        # Products and a sum, not a matrix product: autocast would round that to bf16, and an inner
+        # product of 75, as DPR's are, to half a nat.
+        scores_BK = self.encoder.score_scale * (vectors_BD.float()[:, None] * docs_BKD).sum(dim=2)
         counts_B1 = torch.tensor([[len(ids)] for ids in found], device=scores_BK.device)
         absent_BK = torch.arange(width, device=scores_BK.device) >= counts_B1
         return Retrieved(
@@ -85,9 +94,11 @@ class DenseRetriever:
             for question, ids, scores_K in zip(new, found, scored.doc_scores_BK):
                 self._known[question, n_docs] = (ids, scores_K)
         found = [self._known[q, n_docs][0] for q in questions]
+        scores_BK = pad_sequence(
+            [self._known[q, n_docs][1] for q in questions], batch_first=True, padding_value=-torch.inf
+        )
         width = max(len(ids) for ids in found)
-        scores_BK = torch.stack([self._known[q, n_docs][1][:width] for q in questions])
-        return Retrieved(found, [self.store.get(ids) for ids in found], scores_BK)
+        return Retrieved(found, [self.store.get(ids) for ids in found], scores_BK[:, :width])
 
 
 class Bm25Retriever:

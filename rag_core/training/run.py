@@ -18,21 +18,25 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from rag_core import files
 from rag_core.checkpoints.native import save_native
 from rag_core.checkpoints.store import MARKER
-from rag_core.datasets import load_questions
+from rag_core.datasets import LoadedQuestions, load_questions
+from rag_core.decoding.labels import label_tokens
 from rag_core.digest import digest_of
-from rag_core.errors import UsageError
-from rag_core.models import ContextFormat, RagModel, load_generator
+from rag_core.errors import DataError, UsageError
+from rag_core.models import ContextFormat, Generator, RagModel, load_generator
 from rag_core.run_dir import RunDir, check_output, claim, read_manifest, run_input
+from rag_core.schemas import Question
 from rag_core.training.config import TrainConfig
 from rag_core.training.distributed import Group
 from rag_core.training.examples import Example, describe
 from rag_core.training.log import Log
 from rag_core.training.loop import Progress, train
 from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
-from rag_core.training.state import latest_state
+from rag_core.training.state import is_full, last_state, latest_state
 from rag_core.training.targets import training_pairs
 from rag_core.versions import package_versions
 
@@ -53,9 +57,16 @@ def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, A
     claimed = _claim(config, model, overwrite) if group.is_main else None
     (finished, *_) = group.gather(claimed.finished if claimed else None)
     if finished is not None:
+        shutil.rmtree(Path(config.output) / "_work", ignore_errors=True)
         return finished
-    with claimed.alive() if claimed else nullcontext():
-        return _run(config, model, claimed, group)
+    try:
+        with claimed.alive() if claimed else nullcontext():
+            return _run(config, model, claimed, group)
+    except (OSError, SafetensorError) as error:
+        if not is_full(error):
+            raise
+        left = last_state(Path(config.output) / "_work" / "state")
+        raise UsageError(f"{config.output}: could not be written ({error}); {left}") from error
 
 
 def _claim(config: TrainConfig, model: RagModel, overwrite: bool) -> RunDir:
@@ -81,15 +92,15 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
     output, work, started = Path(config.output), Path(config.output) / "_work", time.monotonic()
     log = Log(output / "_log.jsonl" if group.is_main else None, quiet=not group.is_main)
     if group.is_main:
-        files.delete([str(output / MARKER)])
+        resume = latest_state(work / "state") is not None
+        _clear(output, resume)
         files.write_json(str(output / "_config.json"), config.to_json())
-        log.start(resume=latest_state(work / "state") is not None, tensorboard=config.tensorboard)
+        log.start(resume=resume, tensorboard=config.tensorboard)
     loaded = load_questions(config.questions, config.task)
     examples = training_pairs(loaded.questions, config)
     if config.labels:
         model.info["text_answers"] = not all(example.is_label for example in examples)
-    dev = load_questions(config.dev, config.task).questions if config.dev else []
-    dev = dev[: config.dev_limit] if config.dev_limit else dev
+    dev = load_dev(config) if config.dev else []
     steps = plan_steps(config, len(examples))
     log.line(describe(loaded, examples))
     log.line(
@@ -105,8 +116,28 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
     if (work / "last").is_dir():
         shutil.rmtree(output / "_last", ignore_errors=True)
         (work / "last").rename(output / "_last")
-    shutil.rmtree(work, ignore_errors=True)
-    return _finish(config, model, claimed, examples, progress, time.monotonic() - started)
+    manifest = _finish(config, model, claimed, loaded, examples, progress, time.monotonic() - started)
+    shutil.rmtree(work, ignore_errors=True)  # last: until the manifest is there, a restart goes on from it
+    return manifest
+
+
+def _clear(output: Path, resume: bool) -> None:
+    """Take away what an earlier training left here: its marker, and if this one begins anew its results.
+
+    Parts that this run does not write, such as a question encoder, would pass for its own.
+    """
+    files.delete([str(output / MARKER)])
+    if not resume and (output / "_config.json").is_file():
+        for name in ("generator", "question_encoder", "_last", "_tensorboard"):
+            shutil.rmtree(output / name, ignore_errors=True)
+
+
+def load_dev(config: TrainConfig) -> list[Question]:
+    """The dev questions, at most `dev_limit`. Raises DataError when there are none."""
+    dev = load_questions(config.dev, config.task)
+    if not dev.questions:
+        raise DataError(f"{config.dev}: no dev question ({dict(dev.reasons) or 'an empty file'})")
+    return dev.questions[: config.dev_limit or None]
 
 
 def plan_steps(config: TrainConfig, n_examples: int) -> int:
@@ -122,6 +153,7 @@ def build_model(config: TrainConfig) -> RagModel:
     generator = load_generator(config.generator)
     if generator.tokenizer is None:
         raise UsageError(f"--generator {config.generator}: no tokenizer there; training needs one")
+    _check_targets(config, generator)
     encoder = None
     if not config.closed_book and config.retriever == "dense":
         from rag_core.encoders import load_encoder
@@ -137,8 +169,22 @@ def build_model(config: TrainConfig) -> RagModel:
         n_docs=config.n_docs,
         context_format=ContextFormat(max_length=length),
         labels=config.labels,
-        info={"task": config.task, "retriever": config.retriever},
+        info={"task": config.task, "retriever": config.retriever, "preset": config.preset},
     )
+
+
+def _check_targets(config: TrainConfig, generator: Generator) -> None:
+    """Refuse labels that begin alike, and target lengths that the generator cannot hold."""
+    try:
+        label_tokens(config.labels, generator.tokenizer)
+    except ValueError as error:
+        raise UsageError(f"--labels: {error}") from error
+    least, most = len(generator.layout.prefix) + 2, generator.max_positions or config.max_target_length
+    if not config.labels and not least <= config.max_target_length <= most:
+        raise UsageError(
+            f"--max-target-length {config.max_target_length}: start, end and one token need {least}, "
+            f"the generator holds {most}"
+        )
 
 
 def build_retriever(config: TrainConfig, model: RagModel) -> Retriever | None:
@@ -197,6 +243,7 @@ def _finish(
     config: TrainConfig,
     model: RagModel,
     claimed: RunDir,
+    loaded: LoadedQuestions,
     examples: Sequence[Example],
     progress: Progress,
     seconds: float,
@@ -211,6 +258,8 @@ def _finish(
         "parts": [],  # a checkpoint has no rows; what it is made of enters the digest
         "rows": 0,
         "content_digest": digest_of([weights_digest(model.generator), encoder and encoder.fingerprint]),
+        "questions": len(loaded.questions),
+        "rejected": loaded.reasons,
         "examples": len(examples),
         "steps": progress.step,
         "best_step": progress.best_step,

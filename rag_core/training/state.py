@@ -6,6 +6,7 @@ its weights first and `state.json` last, then renamed; a directory without `stat
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,10 +19,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from rag_core import files
 from rag_core.checkpoints.store import replaced_directory
 from rag_core.errors import DataError, UsageError
 from rag_core.training.distributed import Group
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the user's share, the largest file allowed
 _NAME = re.compile(r"^step-(\d+)$")
 
 
@@ -38,8 +41,7 @@ def save_state(
         try:
             _write(str(directory / name), model, optimizer, random_states, values)
         except (OSError, SafetensorError) as error:
-            whole = latest_state(directory)
-            left = f"the last whole state is {whole}" if whole else "there is no earlier state"
+            left = last_state(directory)
             raise UsageError(f"{directory / name}: could not be saved ({error}); {left}") from error
         for old in directory.iterdir():
             if old.name != name:
@@ -71,6 +73,19 @@ def latest_state(directory: Path) -> Path | None:
     return max(found)[1] if found else None
 
 
+def last_state(directory: Path) -> str:
+    """Where a run whose writing failed goes on from, in words."""
+    whole = latest_state(directory)
+    return f"the last whole state is {whole}" if whole else "there is no earlier state"
+
+
+def is_full(error: Exception) -> bool:
+    """Whether a write failed because the disk, or the user's share of it, is full."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return True
+    return any(os.strerror(code) in str(error) for code in FULL)
+
+
 def load_state(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, group: Group
 ) -> dict[str, Any]:
@@ -78,16 +93,23 @@ def load_state(
 
     Raises DataError when the state is another model's, or another number of processes'.
     """
-    weights = load_file(path / "weights.safetensors")
+    weights = _read(path / "weights.safetensors")
     current = model.state_dict()
     if set(weights) != set(_untied(model)) or any(weights[n].shape != current[n].shape for n in weights):
         raise DataError(f"{path}: the weights are another model's")
     model.load_state_dict(weights, strict=False)
-    _restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"), path)
+    _restore_optimizer(optimizer, _read(path / "optimizer.safetensors"), path)
     if len(list(path.glob("rng-*.safetensors"))) != group.world:
         raise DataError(f"{path}: written by another number of processes than the {group.world} of this run")
-    _restore_rng(load_file(path / f"rng-{group.rank}.safetensors"))
-    return json.loads((path / "state.json").read_text())
+    _restore_rng(_read(path / f"rng-{group.rank}.safetensors"))
+    return files.read_json(str(path / "state.json"))
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); remove {path.parent} to begin anew") from error
 
 
 def _untied(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -25,11 +25,16 @@ from rag_core.training.retrieval import Retrieved, Retriever
 
 @dataclass
 class Window:
-    """What one step saw: its loss, gradient norms, and the passages retrieved for it."""
+    """What one step saw: its loss, gradient norms, and the passages retrieved for it.
+
+    `without_passages`: this process's questions for which nothing was found (BM25 without a common word).
+    They have no marginal and add nothing; the loss is divided by the whole window all the same.
+    """
 
     loss: float
     norms: dict[str, float]
     retrieved: list[Retrieved]
+    without_passages: list[str]
 
 
 class Stepper:
@@ -54,26 +59,35 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         mine = self.group.share(picked)
         size = self.config.micro_batch_size or max(len(mine), 1)
-        total, seen = 0.0, []
+        total, seen, alone = 0.0, [], []
         for at in range(0, len(mine), size):
-            loss, retrieved = self._micro_batch(mine[at : at + size], len(picked))
-            total += loss
-            seen += [retrieved] if retrieved is not None else []
+            part = mine[at : at + size]
+            retrieved = self._retrieve(part)
+            if retrieved is not None:
+                seen.append(retrieved)
+                alone += [e.question_id for e, ids in zip(part, retrieved.passage_ids) if not ids]
+                part, retrieved = _with_passages(part, retrieved)
+            if part:
+                total += self._micro_batch(part, retrieved, len(picked))
         (total,) = self.group.sum(total)
         self.group.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
+        if not any(p.grad is not None for group in self.optimizer.param_groups for p in group["params"]):
+            return Window(total, {"grad_norm": 0.0}, seen, alone)
         self.scaler.unscale_(self.optimizer)
         norms = clip_gradients(self.optimizer, self.config.clip, self.scaler.is_enabled())
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return Window(total, norms, seen)
+        return Window(total, norms, seen, alone)
 
-    def _micro_batch(self, part: Sequence[Example], window: int) -> tuple[float, Retrieved | None]:
-        questions = [e.question for e in part]
-        retrieved = None
+    def _retrieve(self, part: Sequence[Example]) -> Retrieved | None:
+        if self.retriever is None:
+            return None
         with self._autocast():
-            if self.retriever is not None:
-                retrieved = self.retriever.retrieve(questions, self.config.n_docs)
-            contexts = self.batcher.contexts(questions, retrieved)
+            return self.retriever.retrieve([e.question for e in part], self.config.n_docs)
+
+    def _micro_batch(self, part: Sequence[Example], retrieved: Retrieved | None, window: int) -> float:
+        with self._autocast():
+            contexts = self.batcher.contexts([e.question for e in part], retrieved)
             labels_BT = self.batcher.labels_BT([e.target for e in part], [e.is_label for e in part])
             loss_B = window_loss(self.model, contexts, labels_BT, self.config.label_smoothing)
         bad = [e.question_id for e, v in zip(part, loss_B.tolist()) if not math.isfinite(v)]
@@ -84,13 +98,25 @@ class Stepper:
             )
         loss = loss_B.sum() / window
         self.scaler.scale(loss).backward()
-        return float(loss.detach()), retrieved
+        return float(loss.detach())
 
     def _autocast(self) -> AbstractContextManager:
         if self.config.precision == "fp32":
             return nullcontext()
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.config.precision]
         return torch.autocast(self.model.device.type, dtype=dtype)
+
+
+def _with_passages(part: Sequence[Example], retrieved: Retrieved) -> tuple[list[Example], Retrieved]:
+    """The examples for which something was found, and what was found for them."""
+    kept = [b for b, ids in enumerate(retrieved.passage_ids) if ids]
+    if len(kept) == len(part):
+        return list(part), retrieved
+    return [part[b] for b in kept], Retrieved(
+        [retrieved.passage_ids[b] for b in kept],
+        [retrieved.passages[b] for b in kept],
+        retrieved.doc_scores_BK[kept],
+    )
 
 
 def clip_gradients(optimizer: torch.optim.Optimizer, clip: float, scaled: bool = False) -> dict[str, float]:

@@ -1,10 +1,7 @@
 """The native layout: whole or not at all, whatever strikes, and one clear error for what is damaged."""
 
 import json
-import os
 import shutil
-import signal
-import sys
 
 import pytest
 import torch
@@ -16,11 +13,11 @@ from rag_core.errors import DataError, UsageError
 from rag_core.models.generator import Generator
 from rag_core.models.target_layout import TargetLayout
 from tests.rag_core.encoders.conftest import bert_dir, tokenizer  # noqa: F401
+from tests.reference.strikes import killed_at
 from tests.reference.tiny_models import random_batch, tiny_bart
 from tests.reference.tiny_training import WORDS, word_tokenizer
 
 LABELS = torch.tensor([[2, 5, 6, 2], [2, 7, 2, 1]])
-BOUNDARIES = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"}
 
 
 def model_of(seed, encoder=None, **options):
@@ -34,24 +31,6 @@ def nll(model):
     return model.nll(*random_batch(B=2, K=3, vocab_size=len(WORDS)), LABELS)
 
 
-def killed_at(n, work):
-    """Run `work` in a child that is killed before its n-th storage call; None when it had fewer."""
-    pid = os.fork()
-    if pid == 0:
-        left = [n]
-
-        def strike(event, args):
-            if event in BOUNDARIES:
-                left[0] -= 1
-                if left[0] == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(strike)
-        work()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or None
-
-
 @pytest.mark.parametrize("swap", [True, False])
 def test_a_save_killed_at_any_file_leaves_the_old_or_the_new(tmp_path, monkeypatch, swap):
     if not swap:  # two renames: for one moment neither stands under the name, but the old one is whole
@@ -62,7 +41,7 @@ def test_a_save_killed_at_any_file_leaves_the_old_or_the_new(tmp_path, monkeypat
     for n in range(1, 500, 1 if swap else 3):
         shutil.rmtree(tmp_path, ignore_errors=True)
         old.save_pretrained(str(path))
-        if killed_at(n, lambda: new.save_pretrained(str(path))) is None:
+        if killed_at(n, lambda: new.save_pretrained(str(path)), str(tmp_path)) == 0:
             break
         places = [path] if swap or path.exists() else list(tmp_path.glob("checkpoint.old-*"))
         found = nll(RagModel.from_pretrained(str(*places)))
