@@ -47,7 +47,7 @@ def test_a_save_killed_at_any_file_leaves_the_old_or_the_new(tmp_path, monkeypat
         found = nll(RagModel.from_pretrained(str(*places)))
         seen.append(int(torch.equal(found, expected[1])))
         assert torch.equal(found, expected[seen[-1]])
-    assert len(seen) > 10 and seen == sorted(seen) and seen[0] == 0
+    assert len(seen) > 7 and seen == sorted(seen) and seen[0] == 0
     assert torch.equal(nll(RagModel.from_pretrained(str(path))), expected[1])
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
 
