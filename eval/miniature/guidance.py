@@ -34,6 +34,20 @@ class Spans:
     start_N: torch.Tensor
     length_N: torch.Tensor
 
+    def marks(self, width: int) -> torch.Tensor:
+        """For each of `width` input tokens whether it is in the answer and whether it begins it [N, S, 2]."""
+        at_S = torch.arange(width)
+        start_N1 = self.start_N[:, None]
+        inside_NS = (start_N1 >= 0) & (at_S >= start_N1) & (at_S < start_N1 + self.length_N[:, None])
+        return torch.stack([inside_NS, inside_NS & (at_S == start_N1)], -1)
+
+    def places(self, steps: int) -> torch.Tensor:
+        """The input token that each of `steps` scored tokens copies, -1 where it copies none [N, T]."""
+        step_T = torch.arange(steps)
+        start_N1 = self.start_N[:, None]
+        copies_NT = (start_N1 >= 0) & (step_T < self.length_N[:, None])
+        return torch.where(copies_NT, start_N1 + step_T, -1)
+
 
 def find_spans(
     rows: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], holds: Sequence[bool]
@@ -67,35 +81,40 @@ class Guide(nn.Module):
 
     def forward(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
         """The sum of both losses for the batch that the decoder has just read."""
-        return self.tag_loss(states_NSD, mask_NS, spans) + self.alignment_loss(states_NSD, mask_NS, spans)
+        tags = self.tag_loss(states_NSD, mask_NS, spans.marks(mask_NS.shape[1]))
+        return tags + self.alignment_loss(states_NSD, mask_NS, spans.places(self._query_NTD.shape[1]))
 
-    def tag_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
-        at_S = torch.arange(states_NSD.shape[1])
-        start_N1, end_N1 = spans.start_N[:, None], (spans.start_N + spans.length_N)[:, None]
-        held_N1 = start_N1 >= 0
-        inside_NS = held_N1 & (at_S >= start_N1) & (at_S < end_N1)
-        wanted_NS2 = torch.stack([inside_NS, held_N1 & (at_S == start_N1)], -1).float()
+    def tag_loss(
+        self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, marks_NS2: torch.Tensor
+    ) -> torch.Tensor:
         weight = torch.tensor(_POSITIVE)
         loss_NS2 = F.binary_cross_entropy_with_logits(
-            self.tags(states_NSD), wanted_NS2, reduction="none", pos_weight=weight
+            self.tags(states_NSD), marks_NS2.float(), reduction="none", pos_weight=weight
         )
         return (loss_NS2.sum(-1) * mask_NS).sum() / mask_NS.sum()
 
-    def alignment_loss(self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, spans: Spans) -> torch.Tensor:
+    def alignment_loss(
+        self, states_NSD: torch.Tensor, mask_NS: torch.Tensor, place_NT: torch.Tensor
+    ) -> torch.Tensor:
+        """-log of the attention at `place_NT`, for the scored tokens that copy one (others: -1)."""
+        copies_NT = place_NT >= 0
+        if not copies_NT.any():
+            return states_NSD.new_zeros(())
         attention, query_NTD = self._attention[0], self._query_NTD
-        heads = min(GUIDED_HEADS, attention.num_heads)
-        width = attention.head_dim * heads
-        n, t = query_NTD.shape[:2]
-        q_NTHd = attention.q_proj(query_NTD)[..., :width].view(n, t, heads, -1)
-        k_NSHd = attention.k_proj(states_NSD)[..., :width].view(n, -1, heads, attention.head_dim)
-        scores_NHTS = torch.einsum("nthd,nshd->nhts", q_NTHd, k_NSHd) * attention.scaling
-        scores_NHTS = scores_NHTS.masked_fill(mask_NS[:, None, None] == 0, float("-inf"))
-        step_T = torch.arange(t)
-        held_NT = (spans.start_N[:, None] >= 0) & (step_T < spans.length_N[:, None])
-        place_NT = (spans.start_N[:, None] + step_T).clamp(0, mask_NS.shape[1] - 1)
-        index_NHT1 = place_NT[:, None, :, None].expand(-1, heads, -1, 1)
-        log_probs_NHT = scores_NHTS.log_softmax(-1).gather(-1, index_NHT1)[..., 0]
-        kept_NHT = held_NT[:, None].expand_as(log_probs_NHT)
-        if not kept_NHT.any():
-            return scores_NHTS.new_zeros(())
-        return -log_probs_NHT[kept_NHT].mean()
+        log_probs_NHTS = attention_log_probs(attention, query_NTD, states_NSD, mask_NS, GUIDED_HEADS)
+        index_NHT1 = place_NT.clamp(min=0)[:, None, :, None].expand(-1, log_probs_NHTS.shape[1], -1, 1)
+        log_probs_NHT = log_probs_NHTS.gather(-1, index_NHT1)[..., 0]
+        return -log_probs_NHT[copies_NT[:, None].expand_as(log_probs_NHT)].mean()
+
+
+def attention_log_probs(
+    attention: nn.Module, query_NTD: torch.Tensor, states_NSD: torch.Tensor, mask_NS: torch.Tensor, heads: int
+) -> torch.Tensor:
+    """Log of what the first `heads` heads of an attention put on each input token [N, H, T, S]."""
+    heads = min(heads, attention.num_heads)
+    width = attention.head_dim * heads
+    n, t = query_NTD.shape[:2]
+    q_NTHd = attention.q_proj(query_NTD)[..., :width].view(n, t, heads, -1)
+    k_NSHd = attention.k_proj(states_NSD)[..., :width].view(n, -1, heads, attention.head_dim)
+    scores_NHTS = torch.einsum("nthd,nshd->nhts", q_NTHd, k_NSHd) * attention.scaling
+    return scores_NHTS.masked_fill(mask_NS[:, None, None] == 0, float("-inf")).log_softmax(-1)

@@ -15,7 +15,7 @@ import math
 import platform
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import numpy as np
 import tokenizers
 import torch
 import transformers
+from torch import nn
 from torch.nn import functional as F
 
 from beam_jobs.options import Parser
@@ -170,6 +171,21 @@ def rate(recipe: Recipe, step: int) -> float:
     return min(1.0, step / recipe.warm_up) * (1 - 0.9 * min(1.0, fall))
 
 
+def make_optimizer(
+    generator: Generator,
+    others: Iterable[nn.Parameter],
+    learning_rate: float,
+    position_rate: float,
+    weight_decay: float,
+) -> torch.optim.AdamW:
+    """AdamW over the generator and `others`; the tables of positions move at a share of the rate, so
+    that positions not yet seen stay like those that were."""
+    positions = [p for n, p in generator.named_parameters() if "embed_positions" in n]
+    rest = [p for p in generator.parameters() if not any(p is q for q in positions)]
+    groups = [{"params": positions, "lr": learning_rate * position_rate}, {"params": [*rest, *others]}]
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay)
+
+
 def pretrain(
     recipe: Recipe,
     size: Size,
@@ -184,14 +200,8 @@ def pretrain(
     batches = Batches(generator)
     guide = Guide(generator)
     trained = [*generator.parameters(), *guide.parameters()]
-    # Positions not yet seen must stay like those that were: the tables move slowly.
-    positions = [p for n, p in generator.named_parameters() if "embed_positions" in n]
-    groups = [
-        {"params": positions, "lr": recipe.learning_rate * recipe.position_rate},
-        {"params": [p for p in trained if not any(p is q for q in positions)]},
-    ]
-    optimizer = torch.optim.AdamW(
-        groups, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+    optimizer = make_optimizer(
+        generator, guide.parameters(), recipe.learning_rate, recipe.position_rate, recipe.weight_decay
     )
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: rate(recipe, s + 1))
     rng = random.Random(f"{recipe.seed}:reading")
@@ -244,16 +254,24 @@ def data_hash(recipe: Recipe) -> str:
     return digest.hexdigest()
 
 
-def save(generator: Generator, recipe: Recipe, size: Size, output: Path, rows: list[dict]) -> None:
-    half = copy.deepcopy(generator.model).half()
-    Generator(half, generator.layout, generator.tokenizer).save(str(output))
-    about = {
+def described(recipe: Recipe, size: Size) -> dict:
+    """What recipe.json says of the training, beside what `save` adds."""
+    return {
         "recipe": asdict(recipe),
         "size": asdict(size),
-        "parameters": sum(p.numel() for p in generator.parameters()),
         "curriculum": [asdict(stage) for stage in CURRICULUM],
         "data": "eval.miniature.reading; names drawn afresh for every example",
         "data_sha256": data_hash(recipe),
+    }
+
+
+def save(generator: Generator, training: dict, output: Path, rows: list[dict]) -> None:
+    """Write the generator in float16, recipe.json (`training` and what made it) and the log's rows."""
+    half = copy.deepcopy(generator.model).half()
+    Generator(half, generator.layout, generator.tokenizer).save(str(output))
+    about = {
+        **training,
+        "parameters": sum(p.numel() for p in generator.parameters()),
         "weights_sha256": hashlib.sha256((output / "model.safetensors").read_bytes()).hexdigest(),
         "date": datetime.date.today().isoformat(),
         "seconds": rows[-1]["seconds"],
@@ -290,12 +308,12 @@ def main(argv: list[str] | None = None) -> int:
     def log(row: dict, generator: Generator) -> None:
         rows.append(row)
         if row["step"] % SAVE_EVERY == 0:
-            save(generator, recipe, size, args.output, rows)
+            save(generator, described(recipe, size), args.output, rows)
         left = row["seconds"] / row["step"] * (recipe.steps - row["step"])
         print(json.dumps(row), f"about {left / 60:.0f} min left", flush=True)
 
     generator = pretrain(recipe, size, log)
-    save(generator, recipe, size, args.output, rows)
+    save(generator, described(recipe, size), args.output, rows)
     print(f"mini-bart written to {args.output}")
     return 0
 
