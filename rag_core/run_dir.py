@@ -34,6 +34,7 @@ MANIFEST = "_manifest.json"
 WORK = "_work"
 DEAD_LETTER = "_dead_letter"
 
+_FILE_NAME = re.compile(r"^[^/\\\0]+(/[^/\\\0]+)*$")
 _PART_NAME = re.compile(r"^part-\d{5,}\.parquet$")
 # What an unfinished run has done already: parts, and the states of a training.
 _WORK_DONE = re.compile(rf"/(part-\d{{5,}}\.parquet|{WORK}/state/[^/]+/state\.json)$")
@@ -68,6 +69,7 @@ def read_manifest(directory: str) -> dict[str, Any]:
         manifest = _read_state(url, ("job", "parts", "rows", "content_digest"))
         if manifest is None or not isinstance(manifest["parts"], list):
             raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
+        _check_names(url, manifest)
         return manifest
     if not files.list_tree(directory):
         if files.is_local(directory) and not os.path.exists(directory):
@@ -75,6 +77,14 @@ def read_manifest(directory: str) -> dict[str, Any]:
         raise NoManifestError(f"{directory}: an empty directory, no finished run")
     state = "an unfinished run" if files.exists(files.join(directory, RUN)) else "not a run directory"
     raise NoManifestError(f"{directory}: no {MANIFEST}: {state}; start its job again and let it finish")
+
+
+def _check_names(url: str, manifest: dict[str, Any]) -> None:
+    """DataError when a manifest that somebody else wrote names a file outside its own directory."""
+    for part in manifest["parts"]:
+        for name in (part["name"], *part.get("files", ())):
+            if not _FILE_NAME.match(name) or ".." in name.split("/"):
+                raise DataError(f"{url}: {name!r} is not the name of a file below this directory")
 
 
 def _read_state(url: str, keys: tuple[str, ...]) -> dict[str, Any] | None:

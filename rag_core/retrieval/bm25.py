@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from rag_core import files
 from rag_core.errors import DataError
+from rag_core.local_copy import local_index
 from rag_core.retrieval.integrity import check_files, file_digests
 from rag_core.schemas import Passage
 
@@ -70,16 +71,17 @@ class Bm25Index:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Bm25Index:
-        """Open an index; its arrays are memory-mapped. DataError when a file is missing or changed."""
+        """Open an index; its arrays are memory-mapped. DataError when a file is missing or changed.
+
+        One in an object store is copied to this machine first, once.
+        """
         import bm25s
 
-        inner = os.path.join(os.fspath(directory), "bm25")
-        settings_path = os.path.join(inner, SETTINGS_FILE)
-        if not os.path.isfile(settings_path):
-            raise DataError(f"{settings_path}: missing; {directory} is not a finished BM25 index")
-        settings = files.read_json(settings_path)
+        directory = local_index(os.fspath(directory), "BM25", f"bm25/{SETTINGS_FILE}")
+        inner = os.path.join(directory, "bm25")
+        settings = files.read_json(os.path.join(inner, SETTINGS_FILE))
         check_files(inner, settings["files"])
-        ids_path = os.path.join(os.fspath(directory), "passage_ids.parquet")
+        ids_path = os.path.join(directory, "passage_ids.parquet")
         ids = pq.read_table(ids_path).column("passage_id").to_pylist()
         if len(ids) != settings["passages"]:
             raise DataError(f"{ids_path}: {len(ids)} ids, the index has {settings['passages']} passages")

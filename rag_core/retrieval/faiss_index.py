@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from rag_core import files
 from rag_core.errors import DataError
+from rag_core.local_copy import local_index
 from rag_core.retrieval import forks
 from rag_core.retrieval.exact import checked_queries
 from rag_core.retrieval.faiss_kinds import search_parameters
@@ -86,15 +87,13 @@ class FaissIndex:
     def open(cls, directory: str | os.PathLike[str]) -> FaissIndex:
         """Open a built index; its vectors, codes and graph are mapped, not read.
 
+        One in an object store is copied to this machine first, once.
         DataError when a file is missing, cut, or differs from its checksum.
         """
         import faiss
 
-        directory = os.fspath(directory)
-        settings_path = os.path.join(directory, SETTINGS_FILE)
-        if not os.path.isfile(settings_path):
-            raise DataError(f"{settings_path}: missing; {directory} is not a finished FAISS index")
-        settings = files.read_json(settings_path)
+        directory = local_index(os.fspath(directory), "FAISS", SETTINGS_FILE)
+        settings = files.read_json(os.path.join(directory, SETTINGS_FILE))
         check_files(directory, settings["files"])
         index = faiss.read_index(os.path.join(directory, INDEX_FILE), faiss.IO_FLAG_MMAP_IFC)
         column = pq.read_table(os.path.join(directory, IDS_FILE)).column("passage_id")

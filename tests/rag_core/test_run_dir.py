@@ -188,3 +188,13 @@ def test_readers_refuse_what_is_not_finished(tmp_path):
 def test_counts_that_do_not_add_up_are_an_internal_error():
     with pytest.raises(RuntimeError, match="read 2, written 1"):
         PartLog(read=2, written=1).counts()
+
+
+@pytest.mark.parametrize("name", ["../a/part-00000.parquet", "/etc/passwd", "a/../../b", "..", "", "a\\b"])
+def test_a_manifest_that_names_files_elsewhere_is_refused(tmp_path, name):
+    part = {"name": name, "rows": 1, "bytes": 1, "row_digest": ""}
+    for parts in ([part], [{**part, "name": "index", "files": {name: {"bytes": 1}}}]):
+        state = {"job": "split", "parts": parts, "rows": 1, "content_digest": ""}
+        (tmp_path / "_manifest.json").write_text(json.dumps(state))
+        with pytest.raises(DataError, match="is not the name of a file below this directory"):
+            read_manifest(str(tmp_path))
