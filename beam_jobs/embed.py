@@ -11,8 +11,10 @@ from shlex import quote
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.embed_passages import EmbedWorker
+from beam_jobs.transforms.embed_passages import EmbedWorker, tokens_and_padding
+from beam_jobs.transforms.progress import log
 from beam_jobs.transforms.stage import StagePlan, run_stage
+from rag_core import files
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import run_input
@@ -37,16 +39,20 @@ def parser() -> argparse.ArgumentParser:
         "--dtype", choices=("float32", "float16"), default="float32", help="numbers in the Parquet"
     )
     p.add_argument(
-        "--compute", choices=("fp32", "bf16", "int8"), default="fp32", help="numbers in the products"
+        "--compute",
+        choices=("fp32", "bf16", "int8", "auto"),
+        default="fp32",
+        help="numbers in the products; auto: the fastest here, by a measurement of seconds",
     )
     return p
 
 
 def make_plan(args: argparse.Namespace) -> StagePlan:
-    encoder = shared_encoder(args.encoder, args.compute)
     manifest = stage_manifest(args.passages, "split")
     if not manifest["rows"]:
         raise DataError(f"{args.passages}: no passages")
+    compute = _chosen_compute(args) if args.compute == "auto" else args.compute
+    encoder = shared_encoder(args.encoder, compute)
     fingerprint = encoder.fingerprint  # reads all weights: once is enough
     about = {
         "name": args.encoder,
@@ -58,19 +64,36 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
     }
     inputs = {"passages": run_input(manifest)}
     if args.reuse:
-        inputs["reuse"] = run_input(_reusable(args.reuse, fingerprint, args.dtype, args.compute))
+        inputs["reuse"] = run_input(_reusable(args.reuse, fingerprint, args.dtype, compute))
     return StagePlan(
         job="embed",
         logic_version=LOGIC_VERSION,
         inputs=inputs,
         models={"encoder": fingerprint},
-        options={"dtype": args.dtype, "compute": args.compute},
+        options={"dtype": args.dtype, "compute": compute},
         parts=row_group_parts(args.passages),
-        worker=EmbedWorker(args.encoder, args.compute, args.dtype, encoder.dim, args.reuse),
+        worker=EmbedWorker(args.encoder, compute, args.dtype, encoder.dim, args.reuse),
         unit="passages",
         next_step=f"python -m beam_jobs.index --embeddings {quote(args.output)} --kind flat --output INDEX",
         extra={"encoder": about},
+        describe=tokens_and_padding,
     )
+
+
+def _chosen_compute(args: argparse.Namespace) -> str:
+    """What a measurement says is fastest here; a run that was begun goes on with what it began with."""
+    if not args.runs_here:
+        raise UsageError("--compute auto measures this machine, not the workers: give fp32, bf16 or int8")
+    run_file = files.join(args.output, "_run.json")
+    if files.exists(run_file) and not args.overwrite:
+        options = files.read_json(run_file).get("options", {})
+        if options.get("compute") in ("fp32", "bf16", "int8"):
+            return options["compute"]
+    from rag_core.encoders.compute import fastest_compute
+
+    compute = fastest_compute(args.encoder)
+    log.info("--compute auto: %s is the fastest here", compute)
+    return compute
 
 
 def _reusable(directory: str, fingerprint: str, dtype: str, compute: str) -> dict:

@@ -65,7 +65,10 @@ def _truth(word: str) -> bool:
 
 
 def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, PipelineOptions]:
-    """Split a command line into the job's options and Beam's. Raises UsageError on anything unknown."""
+    """Split a command line into the job's options and Beam's. Raises UsageError on anything unknown.
+
+    `runs_here` is added to the job's options: whether this machine does the work.
+    """
     args, rest = parser.parse_known_args(argv)
     set_up_logging(args.log_format)
     _refuse_unknown(rest, parser)
@@ -77,6 +80,7 @@ def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Name
         _check_runner_options(options, args.dry_run)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    args.runs_here = runner_name(options) in LOCAL_RUNNERS
     FileSystems.set_options(options)  # s3:// needs its endpoint and keys before there is a pipeline
     register_file_systems()
     return args, options

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,14 +48,14 @@ class EmbedWorker:
         log.read += len(passages)
         old = old_vectors(self.reuse).take(table["content_hash"].to_pylist()) if self.reuse else {}
         fresh = [row for row in range(len(passages)) if row not in old]
-        cut_before = encoder.n_truncated
+        before = _counters(encoder)
         fresh_vectors, fresh_faults = embed_passages(encoder, [passages[row] for row in fresh])
         vectors_ND = np.zeros((len(passages), self.dim), np.float32)
         vectors_ND[fresh] = fresh_vectors
         for row, vector in old.items():
             vectors_ND[row] = vector
         faults = {fresh[i]: reason for i, reason in fresh_faults.items()}
-        log.stats["truncated"] += encoder.n_truncated - cut_before
+        log.stats.update(_counters(encoder) - before)
         log.stats["reused"] += len(old)
         for row, reason in sorted(faults.items()):
             log.reject(passages[row].passage_id, reason)
@@ -69,6 +70,18 @@ class EmbedWorker:
             pa.FixedSizeListArray.from_arrays(numbers, type=item),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _counters(encoder: Any) -> Counter[str]:
+    return Counter(vars(encoder.counts))
+
+
+def tokens_and_padding(counts: Mapping[str, int], seconds: float) -> str:
+    """`1,234 tokens/s a process, padding 2.1%`; `seconds` of work, summed over processes."""
+    tokens, padding = counts.get("tokens", 0), counts.get("padding", 0)
+    if not tokens or not seconds:
+        return "nothing computed"
+    return f"{tokens / seconds:,.0f} tokens/s a process, padding {padding / (tokens + padding):.1%}"
 
 
 old_vectors = once_per_process(OldVectors)

@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,13 +106,25 @@ def memory_now() -> int:
 
 
 class Progress:
-    """Says every few seconds how many parts have reported, and how long the rest may take."""
+    """Says every few seconds how many parts have reported, and how long the rest may take.
+
+    With `describe` the reports are read too, each once: it makes a text of their counts and seconds.
+    """
 
     EVERY_SECONDS = 10.0
     _REPORT = re.compile(r"report-(\d+)\.json$")
 
-    def __init__(self, output: str, job: str, parts: set[int]) -> None:
-        self._output, self._job, self._parts = output, job, parts
+    def __init__(
+        self,
+        output: str,
+        job: str,
+        parts: set[int],
+        describe: Callable[[Mapping[str, int], float], str] | None = None,
+    ) -> None:
+        self._output, self._job, self._parts, self._describe = output, job, parts, describe
+        self._read: set[int] = set()
+        self._counts: Counter[str] = Counter()
+        self._part_seconds = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -142,9 +156,19 @@ class Progress:
             self._say(done, seconds, (len(self._parts) - done) / rate if rate else None)
 
     def _reported(self) -> int:
-        """Parts whose report lies there: one listing, whatever their number."""
-        names = (self._REPORT.search(found.url) for found in files.list_files(files.join(self._output, WORK)))
-        return len({int(name[1]) for name in names if name} & self._parts)
+        """Parts whose report lies there: one listing; new ones are read if asked for."""
+        found = {file.url: self._REPORT.search(file.url) for file in files.list_files(self._work)}
+        reports = {int(name[1]): url for url, name in found.items() if name and int(name[1]) in self._parts}
+        for index in reports.keys() - self._read if self._describe else ():
+            report = files.read_json(reports[index])
+            self._counts.update({k: n for k, n in report["counts"].items() if isinstance(n, int)})
+            self._part_seconds += report.get("seconds", 0.0)
+            self._read.add(index)
+        return len(reports)
+
+    @property
+    def _work(self) -> str:
+        return files.join(self._output, WORK)
 
     def _say(self, done: int, seconds: float, left: float | None) -> None:
         if speaks_json():
@@ -157,10 +181,13 @@ class Progress:
                 seconds_left=None if left is None else round(left),
                 memory_bytes=memory_now(),
                 memory_peak_bytes=memory_peak(),
+                **({"counts": dict(self._counts)} if self._describe else {}),
             )
             return
         estimate = "no estimate yet" if left is None else f"about {left:.0f} s left"
         line = f"{self._job}: {done}/{len(self._parts)} parts, {seconds:.0f} s, {estimate}"
+        if self._describe and self._read:
+            line += "; " + self._describe(self._counts, self._part_seconds)
         if self._on_a_terminal():
             print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
         else:

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,8 @@ class StagePlan:
     extra: dict[str, Any] = field(default_factory=dict)
     """Goes into the manifest as it is."""
     seed: int = 0
+    describe: Callable[[Mapping[str, int], float], str] | None = None
+    """The parts' counts so far and seconds of work → what to add to progress and result."""
 
 
 BuildPipeline = Callable[[beam.Pipeline, StagePlan, RunDir], Any]
@@ -105,7 +107,7 @@ def run_stage(
         startup_seconds=round(time.monotonic() - began, 3),
     )
     indices = {part.index for part in plan.parts}
-    with run.alive(), Progress(args.output, plan.job, indices), _end_with_workers():
+    with run.alive(), Progress(args.output, plan.job, indices, plan.describe), _end_with_workers():
         pipeline = beam.Pipeline(runner=make_runner(options), options=options)
         build_pipeline(pipeline, plan, run)
         try:
@@ -230,6 +232,8 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
         for name, n in counts.items()
         if isinstance(n, int) and n and name not in ("read", "written")
     )
+    if plan.describe:
+        others += "; " + plan.describe(counts, sum(part.get("seconds", 0.0) for part in manifest["parts"]))
     print(
         f"{plan.job}: {manifest['rows']:,} rows in {len(manifest['parts'])} parts; "
         f"{counts['read']:,} {plan.unit} read, {counts['written']:,} written, "

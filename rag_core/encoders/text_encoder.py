@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -61,14 +62,24 @@ class NonFiniteVectorError(DataError):
         super().__init__(f"encoder {name}: vector with NaN or Inf for {shown}")
 
 
+class EncodedCounts(threading.local):
+    """Counted by each thread for itself, so that a job's part counts its own texts alone.
+
+    truncated: texts cut at max_length. repaired: texts with lone surrogates, each read as U+FFFD.
+    tokens, padding: positions that went through the model, with a token and without.
+    """
+
+    def __init__(self) -> None:
+        self.truncated = self.repaired = self.tokens = self.padding = 0
+
+
 class TextEncoder:
     """A BERT-style encoder with its tokenizer and `EncoderSpec`; made by `load_encoder`.
 
     name: what it was loaded as. dim: numbers in a vector. fingerprint: SHA-256 over weights, tokenizer
     and spec. fits_passage_encoder: fingerprint of the passage encoder whose vectors the question
     vectors belong with (its own for a bi-encoder, None where unknown, kept through training).
-    n_truncated, n_repaired: texts cut at max_length, and texts with lone surrogates (each read as
-    U+FFFD), since construction.
+    counts: what this thread has encoded with it, see `EncodedCounts`.
     """
 
     def __init__(
@@ -94,8 +105,7 @@ class TextEncoder:
         self.spec = spec
         self.dim = dim
         self.compute = compute
-        self.n_truncated = 0
-        self.n_repaired = 0
+        self.counts = EncodedCounts()
         self._forward = forward
         self._pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         # A private copy: whoever sets truncation or padding on `.tokenizer` does not change vectors.
@@ -230,6 +240,9 @@ class TextEncoder:
             types_BS.to(device) if self.spec.pair_token_types else None,
         )
         vectors_ND[list(batch.rows)] = vectors_BD.cpu().numpy()
+        tokens = sum(len(encodings[row].ids) for row in batch.rows)
+        self.counts.tokens += tokens
+        self.counts.padding += len(batch.rows) * batch.length - tokens
 
     def _tensors(
         self, encodings: list[Any], rows: Iterable[int], length: int
@@ -246,7 +259,7 @@ class TextEncoder:
         return torch.from_numpy(input_ids_BS), torch.from_numpy(mask_BS), torch.from_numpy(types_BS)
 
     def _count_truncated(self, encodings: list[Any]) -> None:
-        self.n_truncated += sum(1 for e in encodings if e.overflowing)
+        self.counts.truncated += sum(1 for e in encodings if e.overflowing)
 
     def _clean(self, texts: Sequence[str]) -> list[str]:
         """Texts with lone surrogates, which no tokenizer reads, made valid; such texts are counted."""
@@ -258,7 +271,7 @@ class TextEncoder:
                 text.encode()
             except UnicodeEncodeError:
                 cleaned[i] = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-                self.n_repaired += 1
+                self.counts.repaired += 1
         return cleaned
 
     # -- storage ----------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from beam_jobs import embed, handlers
-from beam_jobs.transforms.embed_passages import embed_passages
+from beam_jobs.transforms.embed_passages import embed_passages, tokens_and_padding
+from beam_jobs.transforms.progress import Progress
 from rag_core import files, read_embeddings
 from rag_core.encoders import NonFiniteVectorError, load_encoder
+from rag_core.encoders.text_encoder import EncodedCounts
 from rag_core.errors import DataError, UsageError
 from rag_core.run_dir import read_manifest
 from rag_core.schemas import Passage
@@ -46,7 +48,7 @@ def test_float16_halves_the_bytes_and_stays_close(passages_dir, embeddings_dir, 
 class Faulty:
     """An encoder of 2 dimensions that fails on some words."""
 
-    dim, n_truncated = 2, 0
+    dim, counts = 2, EncodedCounts()
 
     def encode_passages(self, titles, texts, ids=None):
         if any("boom" in t for t in texts):
@@ -115,6 +117,53 @@ def test_wrong_names(passages_dir, tiny_encoder, tmp_path, changes, error, messa
 def test_another_jobs_run_is_no_input(embeddings_dir, tiny_encoder, tmp_path):
     with pytest.raises(DataError, match="a run of job 'embed', expected 'split'"):
         embed.run(["--passages", embeddings_dir, "--encoder", tiny_encoder, "--output", str(tmp_path / "e")])
+
+
+def test_tokens_and_padding_are_counted_and_told(
+    embeddings_dir, passages_dir, tiny_encoder, tmp_path, capsys
+):
+    counts = read_manifest(embeddings_dir)["counts"]
+    passages = read_table(passages_dir)
+    encoder = load_encoder(tiny_encoder)
+    encoder.encode_passages(passages["title"].to_pylist(), passages["text"].to_pylist())
+    assert counts["tokens"] == encoder.counts.tokens > 120
+    assert 0 < counts["padding"] < counts["tokens"]
+    assert tokens_and_padding({"tokens": 900, "padding": 100}, 3.0) == "300 tokens/s a process, padding 10.0%"
+    assert tokens_and_padding({}, 3.0) == "nothing computed"
+    argv = ["--passages", passages_dir, "--encoder", tiny_encoder, "--output", str(tmp_path / "e")]
+    assert embed.run(argv) == 0
+    assert f"tokens: {counts['tokens']:,}" in capsys.readouterr().out
+
+
+def test_progress_tells_the_rate_of_what_was_reported(embeddings_dir):
+    progress = Progress(embeddings_dir, "embed", set(range(9)), tokens_and_padding)
+    done = progress._reported()
+    assert done == len(read_manifest(embeddings_dir)["parts"])
+    assert progress._counts["tokens"] == read_manifest(embeddings_dir)["counts"]["tokens"]
+    assert progress._reported() == done  # and nothing is counted twice
+    assert progress._counts["tokens"] == read_manifest(embeddings_dir)["counts"]["tokens"]
+
+
+def test_compute_is_chosen_by_a_measurement_and_kept(
+    passages_dir, tiny_encoder, tmp_path, monkeypatch, caplog
+):
+    argv = ["--passages", passages_dir, "--encoder", tiny_encoder, "--compute", "auto"]
+    argv += ["--output", str(tmp_path / "e")]
+    monkeypatch.setattr("rag_core.encoders.compute.fastest_compute", lambda name: "bf16")
+    assert embed.run(argv) == 0
+    assert read_manifest(str(tmp_path / "e"))["options"]["compute"] == "bf16"
+    monkeypatch.setattr("rag_core.encoders.compute.fastest_compute", lambda name: "fp32")
+    assert embed.run(argv) == 0  # what was begun stays: the same run, already complete
+    assert read_manifest(str(tmp_path / "e"))["options"]["compute"] == "bf16"
+    remote = [
+        "--runner=DataflowRunner",
+        "--dry_run",
+        "--project=p",
+        "--region=r",
+        "--temp_location=gs://bkt/t",
+    ]
+    with pytest.raises(UsageError, match="measures this machine, not the workers"):
+        embed.run([*argv[:-1], str(tmp_path / "x"), *remote, "--setup_file="])
 
 
 def test_the_model_is_loaded_once_a_process(tiny_encoder):

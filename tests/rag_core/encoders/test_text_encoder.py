@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 
 from rag_core.encoders import NonFiniteVectorError, load_encoder
+from rag_core.encoders import compute as computes
 from rag_core.encoders.text_encoder import pool
 
 TITLES = ["river", "lake north", "", "king of the north", "town"] * 4
@@ -41,7 +45,7 @@ def test_dpr_vectors_are_those_of_transformers_one_by_one(dpr_dirs, tokenizer):
     right_ND = one_by_one(dpr_dirs[0], DPRContextEncoder, tokenizer, TITLES, TEXTS, 64)
     assert vectors_ND.dtype == np.float32
     assert np.abs(vectors_ND - right_ND).max() <= 1e-5
-    assert encoder.n_truncated == 4
+    assert encoder.counts.truncated == 4
 
 
 @pytest.mark.parametrize("which", ["dpr", "bert"])
@@ -76,7 +80,7 @@ def test_lone_surrogates_are_read_as_the_replacement_character_and_counted(bert_
     encoder = load_encoder(bert_dir)
     vectors_QD = encoder.encode_questions(["the \ud800 king", "the \ufffd king"])
     assert (vectors_QD[0] == vectors_QD[1]).all()
-    assert encoder.n_repaired == 1
+    assert encoder.counts.repaired == 1
 
 
 def test_nothing_in_nothing_out_and_other_types_are_refused(bert_dir):
@@ -157,3 +161,41 @@ def test_int8_vectors_do_not_depend_on_their_neighbours(bert_dir):
     for row in range(5):
         alone_D = encoder.encode_passages([TITLES[row]], [TEXTS[row]])[0]
         assert np.abs(alone_D - together_ND[row]).max() <= 1e-2
+
+
+def test_threads_count_for_themselves(bert_dir):
+    encoder = load_encoder(bert_dir)
+    encoder.encode_questions(["the king"] * 3)
+    own = encoder.counts.tokens
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: encoder.counts.tokens).result() == 0
+        pool.submit(encoder.encode_questions, ["the king"]).result()
+    assert encoder.counts.tokens == own == 12
+
+
+def test_the_fastest_arithmetic_is_measured(bert_dir, monkeypatch):
+    seconds = {"fp32": 1.0, "bf16": 0.9, "int8": 0.5}
+    monkeypatch.setattr(computes, "has_instructions", lambda name, device: True)
+    timed = computes._timed
+    monkeypatch.setattr(computes, "_timed", lambda e, texts: (seconds[e.compute], timed(e, texts)[1]))
+    if computes.is_supported(torch.device("cpu")):
+        assert computes.fastest_compute(bert_dir) == "int8"
+        seconds["int8"] = 0.95
+        assert computes.fastest_compute(bert_dir) == "fp32"  # a tenth is not worth it
+    seconds |= {"bf16": 0.3, "int8": 0.4}
+    monkeypatch.setattr(computes, "has_instructions", lambda name, device: name == "bf16")
+    assert computes.fastest_compute(bert_dir) == "bf16"
+    monkeypatch.setattr(computes, "_timed", lambda e, texts: (seconds[e.compute], -timed(e, texts)[1])
+                        if e.compute == "bf16" else (seconds[e.compute], timed(e, texts)[1]))  # fmt: skip
+    assert computes.fastest_compute(bert_dir) == "fp32"  # fast, but other vectors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mappings are read from /proc")
+def test_weights_are_mapped_and_so_held_once_a_machine(bert_dir):
+    """Processes that load one file share its pages: no copy of the weights for each of them."""
+    encoder = load_encoder(bert_dir)
+    with open("/proc/self/maps") as stream:
+        mapped = [line.split() for line in stream if line.rstrip().endswith("model.safetensors")]
+    spans = [tuple(int(end, 16) for end in line[0].split("-")) for line in mapped]
+    for parameter in encoder.module.parameters():
+        assert any(low <= parameter.data_ptr() < high for low, high in spans)
