@@ -73,7 +73,7 @@ class NodeDecoder:
         mask_R1HM = self._self_mask(first, M)
         bias_A1L = self.layers.self_bias(depth, depth + 1)
         if bias_A1L is not None:
-            mask_R1HM = mask_R1HM + bias_A1L[:, :, self.depths_M][None]
+            mask_R1HM = mask_R1HM + bias_A1L[:, :, self.depths_M.clamp(max=depth)][None]
         x_RHD = self.layers.embed(tokens_RH, tokens_RH.new_tensor(depth))
         for layer in range(len(self.layers.layers)):
             q, k, v = (split_heads(t, self.layers.n_heads) for t in self.layers.self_qkv(layer, x_RHD))
