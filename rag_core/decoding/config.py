@@ -6,7 +6,9 @@ config: `transformers` 5 loses settings there without a word.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from typing import Any
 
 from rag_core.models.target_layout import TargetLayout
@@ -16,6 +18,13 @@ WAYS = {
     "sequence": ("thorough", "fast"),
     "closed_book": ("greedy", "beam"),
 }
+
+
+LEAST = {
+    **dict.fromkeys(("num_beams", "max_length", "num_return_sequences"), 1),
+    **dict.fromkeys(("min_length", "no_repeat_ngram_size"), 0),
+}
+TOKENS = ("forced_bos_token_id", "forced_eos_token_id", "decoder_start_token_id", "eos_token_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +60,18 @@ class DecodingConfig:
         ways = sorted({w for ways in WAYS.values() for w in ways})
         if self.decoding not in (None, *ways):
             raise ValueError(f"decoding {self.decoding!r}; right: {', '.join(ways)}")
-        for name, least in (("num_beams", 1), ("max_length", 1), ("num_return_sequences", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} {getattr(self, name)}; right: at least {least}")
-        if self.min_length < 0 or self.no_repeat_ngram_size < 0:
-            raise ValueError("min_length and no_repeat_ngram_size cannot be negative")
-        if self.early_stopping not in (True, False, "never"):
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if not _is_integer(value) or value < least:
+                raise ValueError(f"{name} {value!r}; right: an integer of at least {least}")
+        for name in TOKENS:
+            value = getattr(self, name)
+            if value is not None and (not _is_integer(value) or value < 0):
+                raise ValueError(f"{name} {value!r}; right: a token id, or None for the checkpoint's")
+        penalty = self.length_penalty
+        if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not math.isfinite(penalty):
+            raise ValueError(f"length_penalty {penalty!r}; right: a finite number")
+        if not (isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
             raise ValueError(f"early_stopping {self.early_stopping!r}; right: true, false or 'never'")
         if self.decoding == "greedy" and self.num_beams > 1:
             raise ValueError(f"decoding 'greedy' with num_beams {self.num_beams}; right: 1, or 'beam'")
@@ -65,7 +80,11 @@ class DecodingConfig:
                 raise ValueError(
                     f"num_return_sequences {self.num_return_sequences} exceeds num_beams {self.num_beams}"
                 )
+        if isinstance(self.allowed_answers, str):
+            raise ValueError(f"allowed_answers {self.allowed_answers!r}; right: a list of labels")
         if self.allowed_answers is not None:
+            if not all(isinstance(a, str) or (_is_integer(a) and a >= 0) for a in self.allowed_answers):
+                raise ValueError(f"allowed_answers {self.allowed_answers}; right: texts or token ids")
             object.__setattr__(self, "allowed_answers", tuple(self.allowed_answers))
             if not self.allowed_answers or len(set(self.allowed_answers)) < len(self.allowed_answers):
                 raise ValueError(f"allowed_answers {self.allowed_answers}; right: distinct, at least one")
@@ -100,5 +119,17 @@ class DecodingConfig:
             forced_bos_token_id=given(self.forced_bos_token_id, layout.bos),
         )
 
+    def check_tokens(self, vocabulary: int) -> None:
+        """Raise ValueError for a token id that a vocabulary of this size does not have."""
+        named = [(name, getattr(self, name)) for name in TOKENS]
+        named += [("allowed_answers", a) for a in self.allowed_answers or () if not isinstance(a, str)]
+        for name, token in named:
+            if token is not None and token >= vocabulary:
+                raise ValueError(f"{name} {token} lies beyond the vocabulary of {vocabulary} tokens")
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

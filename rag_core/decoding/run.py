@@ -5,6 +5,8 @@ Shapes: B questions, K passages, S context tokens, T tokens of a row, N passages
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from rag_core.decoding.config import DecodingConfig
@@ -25,14 +27,20 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each question, best first, by the model's kind and the config's way.
 
-    Fewer than `num_return_sequences` come back where fewer distinct ones were found.
+    Fewer than `num_return_sequences` come back where fewer distinct ones were found. Raises ValueError
+    where a probability is NaN, as a model that overflows has it.
     """
     if model.training:
         raise ValueError("decode wants a model in eval mode; call .eval() first")
     config = config.resolved(model.kind, model.target_layout)
+    config.check_tokens(model.generator.config.vocab_size)
     contexts = model.encode(input_ids_BKS, attention_mask_BKS, doc_scores_BK)
     if config.allowed_answers is not None:
-        return decode_labels(model, contexts, config)
-    if model.kind == "sequence":
-        return decode_sequence(model, contexts, config)
-    return decode_token(model, contexts, config)
+        way = decode_labels
+    else:
+        way = decode_sequence if model.kind == "sequence" else decode_token
+    found = way(model, contexts, config)
+    for b, hypotheses in enumerate(found):
+        if not all(math.isfinite(h.log_prob) for h in hypotheses):
+            raise ValueError(f"question {b} of the batch: the generator's probabilities are not finite")
+    return found

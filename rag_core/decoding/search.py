@@ -60,13 +60,18 @@ def greedy_search(scorer: Scorer, config: DecodingConfig, device: torch.device) 
     while True:
         log_probs_P1V = process(scorer.step(rows_P1t[:, :, -1], None), rows_P1t, config)
         best_P1 = log_probs_P1V.argmax(dim=-1)
-        scores_P = scores_P + log_probs_P1V.gather(2, best_P1[:, :, None])[:, 0, 0]
+        step_P = log_probs_P1V.gather(2, best_P1[:, :, None])[:, 0, 0]
+        blocked_P = torch.isneginf(step_P)  # every token is banned: the row ends as it stands
+        scores_P = scores_P + step_P.masked_fill(blocked_P, 0.0)
         history.append(scorer.chosen(zeros_P1, best_P1))
         rows_P1t = torch.cat([rows_P1t, best_P1[:, :, None]], dim=2)
         ends_P = (best_P1[:, 0] == config.eos_token_id) | (rows_P1t.shape[2] == config.max_length)
+        ends_P = ends_P | blocked_P
         for i in (ends_P & open_P).nonzero()[:, 0].tolist():
             path_TK = torch.cat([chosen_P1K[i] for chosen_P1K in history])
             row = tuple(rows_P1t[i, 0].tolist())
+            if blocked_P[i]:
+                row, path_TK = row[:-1], path_TK[:-1]
             found[int(problem_P[i])] = [Found(row, float(scores_P[i]), path_TK)]
         open_P = open_P & ~ends_P
         if not open_P.any():
@@ -108,6 +113,14 @@ def beam_search(scorer: Scorer, config: DecodingConfig, device: torch.device) ->
             past = [] if history_PHTK is None else [history_PHTK[p, b]]
             path_TK = torch.cat([*past, chosen_PCK[p, c][None]])
             kept.append(Found(row, float(top_PC[p, c]) / length**config.length_penalty, path_TK))
+        # Where every continuation is banned and nothing has finished, rows end as they stand.
+        for p in (torch.isneginf(top_PC[:, 0]) & open_P).nonzero()[:, 0].tolist():
+            kept = found[int(problem_P[p])]
+            for b in [] if kept else (~torch.isneginf(running_PH[p])).nonzero()[:, 0].tolist():
+                past_TK = chosen_PCK.new_empty((0, chosen_PCK.shape[2]))
+                past_TK = past_TK if history_PHTK is None else history_PHTK[p, b]
+                score = float(running_PH[p, b]) / max(length - 1, 1) ** config.length_penalty
+                kept.append(Found(tuple(rows_PHt[p, b].tolist()), score, past_TK))
         for p in problem_P.tolist():
             found[p] = sorted(found[p], key=lambda f: -f.score)[:F]
 

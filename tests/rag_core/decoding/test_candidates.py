@@ -1,5 +1,7 @@
 """Pruning never changes a result: thousands of random trees, with and without it."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -84,10 +86,11 @@ def case(seed):
     return nodes.made, whole
 
 
-@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_pruning_changes_no_result(block):
-    counts = [case(seed) for seed in (range(1000) if block == 0 else range(1000, 10_000))]
-    made, whole = np.sum(counts, axis=0)
+@pytest.mark.timeout(1800)
+def test_pruning_changes_no_result():
+    """`RAGLINE_EXHAUSTIVE=1` takes 10,000 trees."""
+    n = 10_000 if os.environ.get("RAGLINE_EXHAUSTIVE") else 400
+    made, whole = np.sum([case(seed) for seed in range(n)], axis=0)
     assert made < 0.8 * whole  # and it does save work
 
 

@@ -106,9 +106,7 @@ def test_nan_in_the_question_encoder_is_one_clear_error(tmp_path):
     model, examples, retriever = training_setup()
     with torch.no_grad():
         model.question_encoder.module.weight[6] = torch.nan
-    with pytest.raises(
-        DataError, match="question encoder gives a vector that is not finite for 'where is "
-    ):
+    with pytest.raises(DataError, match="question encoder gives a vector that is not finite for 'where is "):
         train(model, examples, retriever, CONFIG, tmp_path, steps=2, log=Log(None, quiet=True))
 
 
