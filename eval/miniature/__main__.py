@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seeds = list(range(args.seed, args.seed + sizes["seeds"]))
     output = Path(args.output)
     experiments, plans = make_plan(book, sizes, output, seeds, args.only)
-    steps = [step for plan in plans for step in plan]
+    steps = list({step.name: step for plan in plans for step in plan}.values())
     if args.plan:
         print("\n".join(shlex.join(("python", "-m", *step.argv)) for step in steps))
         return 0

@@ -98,12 +98,13 @@ def _shown(value: Any) -> str:
 
 
 def make_scope(common: Common, sizes: Mapping[str, Any], out: Path, seed: int, where: str) -> Scope:
-    """What a template may name that stands in no step: sizes, pieces, `{out}` and `{seed}`."""
+    """What a template may name that stands in no step: sizes, pieces, `{seed}`, its directory `{out}`, and
+    `{base}` above it, for what all seeds share."""
     pieces = {name: Piece(text) for name, text in common.let.items()}
     clash = pieces.keys() & sizes.keys()
     if clash:
         raise UsageError(f"{where}: {clash.pop()!r} is a size and a piece of [let]")
-    return Scope({**sizes, **pieces, "out": str(out), "seed": seed}, where)
+    return Scope({**sizes, **pieces, "out": str(out), "base": str(out.parent), "seed": seed}, where)
 
 
 def make_steps(common: Common, sizes: Mapping[str, Any], out: Path, seed: int, path: str) -> list[Step]:
@@ -124,7 +125,7 @@ def make_steps(common: Common, sizes: Mapping[str, Any], out: Path, seed: int, p
     outputs = _outputs(steps, path)
     with_needs = []
     for step in steps:
-        found = [*step.needs, *_makers(step, outputs, str(out), path)]
+        found = [*step.needs, *_makers(step, outputs, str(out.parent), path)]
         for need in found:
             if need not in {s.name for s in steps}:
                 raise UsageError(f"{path}: step {step.name} needs {need!r}, which is no step")
@@ -178,12 +179,12 @@ def _outputs(steps: Sequence[Step], path: str) -> dict[str, str]:
     return outputs
 
 
-def _makers(step: Step, outputs: Mapping[str, str], out: str, path: str) -> list[str]:
-    """The steps that make the paths below `out` that the step reads: its own words but the output."""
+def _makers(step: Step, outputs: Mapping[str, str], base: str, path: str) -> list[str]:
+    """The steps that make the paths below `base` that the step reads: its own words but the output."""
     found = []
     own = output_of(step)
     for word in step.argv:
-        if word == own or not word.startswith(f"{out}/"):
+        if word == own or not word.startswith(f"{base}/"):
             continue
         maker = next((outputs[p] for p in (word, *map(str, Path(word).parents)) if p in outputs), None)
         if maker is None:

@@ -85,13 +85,19 @@ def make_plan(
             names += experiment.steps
         chosen = needed(steps, names)
         if len(seeds) > 1:
-            chosen = [_named(step, seed) for step in chosen]
+            chosen = _named(chosen, out, seed)
         plans.append(chosen)
     return experiments, plans
 
 
-def _named(step: Step, seed: int) -> Step:
-    return replace(step, name=f"{step.name}.{seed}", needs=tuple(f"{need}.{seed}" for need in step.needs))
+def _named(steps: Sequence[Step], out: Path, seed: int) -> list[Step]:
+    """The steps with the seed in their names, but for those that all seeds share."""
+    shared = {step.name for step in steps if out not in Path(str(output_of(step))).parents}
+
+    def name(step: str) -> str:
+        return step if step in shared else f"{step}.{seed}"
+
+    return [replace(step, name=name(step.name), needs=tuple(map(name, step.needs))) for step in steps]
 
 
 def _check(path: str, experiment: Experiment, sizes: Mapping[str, Any]) -> None:

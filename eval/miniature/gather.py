@@ -5,6 +5,7 @@ and scored apart. A row that comes twice, word for word, is written once.
 
     python -m eval.miniature.gather qa.jsonl fever3.jsonl --output all.jsonl
     python -m eval.miniature.gather qa.jsonl --where set=plain --limit 300 --output plain.jsonl
+    python -m eval.miniature.gather clue.jsonl --as-predictions --output gold.jsonl   # the first references
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("questions", nargs="+", metavar="FILE")
     parser.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE")
     parser.add_argument("--limit", type=int, default=0, help="the first N rows (default: all)")
+    parser.add_argument("--as-predictions", action="store_true",
+                        help="each question's first reference, as if it were an answer")  # fmt: skip
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args(argv)
     conditions = []
@@ -66,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = gather(args.questions, conditions, args.limit)
     if not rows:
         raise DataError(f"{args.questions[0]}: no question is left ({' '.join(args.where) or 'empty'})")
+    if args.as_predictions:
+        rows = [{"question_id": r["question_id"], "prediction": r["answers"][0]} for r in rows]
     write_questions(args.output, rows)
     print(f"{args.output}: {len(rows):,} questions")
     return 0

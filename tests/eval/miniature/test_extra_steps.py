@@ -34,6 +34,8 @@ def test_gather_joins_chooses_and_limits(tmp_path, capsys):
     assert gather.main([a, b, "--where", "set=q", "--limit", "2", "--output", out]) == 0
     assert [json.loads(line)["question_id"] for line in open(out)] == ["2", "3"]
     assert "2 questions" in capsys.readouterr().out
+    assert gather.main([b, "--as-predictions", "--limit", "1", "--output", out]) == 0
+    assert [json.loads(line) for line in open(out)] == [{"question_id": "2", "prediction": "x"}]
 
 
 @pytest.mark.parametrize(

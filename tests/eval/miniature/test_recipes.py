@@ -29,9 +29,12 @@ way = "--kind sequence"
 name = "world"
 command = "m.world --seed {seed} --output {out}/q"
 [[step]]
+name = "shared"
+command = "m.shared --output {base}/shared"
+[[step]]
 name = "eval_{kind}_{k}"
 each = { kind = ["token", "sequence"], k = "ks" }
-command = "m.eval {ask} {kind.way} --k {k} --output {out}/results/{kind}_{k}"
+command = "m.eval {ask} {kind.way} --with {base}/shared --k {k} --output {out}/results/{kind}_{k}"
 """
 ONE = """
 title = "A"
@@ -99,17 +102,19 @@ def test_hot_swap_trains_one_model(tmp_path):
 def test_templates_are_filled(recipes, tmp_path):
     experiments, (steps,) = plan(recipes(), tmp_path / "with space")
     out = str(tmp_path / "with space" / "seed-0")
-    assert [s.name for s in steps] == ["world", "eval_token_1", "eval_token_2"]
-    assert steps[2].argv == (
-        "m.eval", "--questions", f"{out}/q", "--kind", "token", "--greedy", "--k", "2",
+    assert [s.name for s in steps] == ["world", "shared", "eval_token_1", "eval_token_2"]
+    shared = str(tmp_path / "with space" / "shared")
+    assert steps[3].argv == (
+        "m.eval", "--questions", f"{out}/q", "--kind", "token", "--greedy", "--with", shared, "--k", "2",
         "--output", f"{out}/results/token_2",
     )  # fmt: skip
-    assert steps[2].needs == ("world",)
+    assert steps[3].needs == ("world", "shared")
     (claim,) = experiments[0].claim
     assert (claim.says, claim.result, claim.baseline) == ("with 2", "token_2", "token_1")
     _, plans = plan(recipes(), tmp_path, "full", seeds=(4, 5))
-    assert [s.name for s in plans[1]] == ["world.5", "eval_token_1.5", "eval_token_5.5"]
-    assert plans[1][2].needs == ("world.5",) and "5" in plans[1][0].argv
+    assert [s.name for s in plans[1]] == ["world.5", "shared", "eval_token_1.5", "eval_token_5.5"]
+    assert plans[1][2].needs == ("world.5", "shared") and "5" in plans[1][0].argv
+    assert plans[0][1] == plans[1][1], "what all seeds share is made once"
 
 
 def test_words_and_lists():
