@@ -12,7 +12,7 @@ from rag_core.models.rag_model import RagModel
 from rag_core.schemas import Question
 from rag_core.training.config import TrainConfig
 from rag_core.training.distributed import Group
-from rag_core.training.retrieval import Retriever
+from rag_core.training.retrieval import Retriever, retrieve
 
 
 def dev_exact_match(
@@ -38,7 +38,7 @@ def dev_exact_match(
                 passages += [[] for _ in part]
                 scores += [[] for _ in part]
                 continue
-            retrieved = retriever.retrieve(part, config.n_docs)
+            retrieved = retrieve(retriever, part, config.n_docs)
             passages += retrieved.passages
             scores += [s[: len(p)] for s, p in zip(retrieved.doc_scores_BK.tolist(), retrieved.passages)]
     decoding = DecodingConfig(max_length=config.max_target_length)

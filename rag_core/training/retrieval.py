@@ -9,7 +9,8 @@ Shapes: B questions, K passages, D numbers of a vector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,10 +31,32 @@ class Retrieved:
     doc_scores_BK: torch.Tensor
 
 
+Pending = Callable[[], Retrieved]
+
+
 class Retriever(Protocol):
     """Finds the passages of a batch of questions during training and evaluation."""
 
-    def retrieve(self, questions: Sequence[str], n_docs: int) -> Retrieved: ...
+    def start(self, questions: Sequence[str], n_docs: int) -> Pending:
+        """Begin a search with the encoder as it is now; the result waits for it.
+
+        The search goes on in a thread beside the caller's computation. Random numbers (dropout) are
+        drawn before this returns, so their order does not depend on the thread.
+        """
+        ...
+
+
+def retrieve(retriever: Retriever, questions: Sequence[str], n_docs: int) -> Retrieved:
+    """Search and wait."""
+    return retriever.start(questions, n_docs)()
+
+
+def _beside(search: Callable[..., Any], *args: Any) -> Future[Any]:
+    """A search in a thread of its own, which ends with it."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="search")
+    future = pool.submit(search, *args)
+    pool.shutdown(wait=False)
+    return future
 
 
 class DenseRetriever:
@@ -56,9 +79,9 @@ class DenseRetriever:
         self.row_of = {passage_id: row for row, passage_id in enumerate(ids)}
         self._known: dict[tuple[str, int], tuple[list[str], torch.Tensor]] = {}
 
-    def retrieve(self, questions: Sequence[str], n_docs: int) -> Retrieved:
+    def start(self, questions: Sequence[str], n_docs: int) -> Pending:
         if not self.trained:
-            return self._frozen(questions, n_docs)
+            return lambda: self._frozen(questions, n_docs)
         tensors = [t.to(self.encoder.device) for t in self.encoder.tokenize_questions(questions)]
         vectors_BD = self.encoder.embed(*tensors)
         bad = (~torch.isfinite(vectors_BD).all(dim=1)).nonzero()[:, 0].tolist()
@@ -67,8 +90,9 @@ class DenseRetriever:
                 f"the question encoder gives a vector that is not finite for {questions[bad[0]]!r} "
                 f"({len(bad)} of {len(questions)}); nothing was saved from this step"
             )
-        _, found = self.search.search(vectors_BD.detach().float().cpu().numpy(), n_docs)
-        return self._scored(vectors_BD, found, n_docs)
+        queries_BD = vectors_BD.detach().float().cpu().numpy()
+        found = _beside(self.search.search, queries_BD, n_docs)
+        return lambda: self._scored(vectors_BD, found.result()[1], n_docs)
 
     def _scored(self, vectors_BD: torch.Tensor, found: list[list[str]], n_docs: int) -> Retrieved:
         width = max((len(ids) for ids in found), default=0) or n_docs
@@ -107,8 +131,11 @@ class Bm25Retriever:
     def __init__(self, index: Any, store: Any):
         self.index, self.store = index, store
 
-    def retrieve(self, questions: Sequence[str], n_docs: int) -> Retrieved:
-        scores, found = self.index.search(list(questions), n_docs)
+    def start(self, questions: Sequence[str], n_docs: int) -> Pending:
+        found = _beside(self.index.search, list(questions), n_docs)
+        return lambda: self._scored(*found.result(), n_docs)
+
+    def _scored(self, scores: list[Any], found: list[list[str]], n_docs: int) -> Retrieved:
         scores_BK = torch.full((len(found), n_docs), -torch.inf)
         for b, row in enumerate(scores):
             scores_BK[b, : len(row)] = torch.as_tensor(np.asarray(row, dtype=np.float32))

@@ -7,7 +7,7 @@ before it is added, so mean-of-means never happens. Shapes: B questions, K passa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -60,9 +60,8 @@ class Stepper:
         mine = self.group.share(picked)
         size = self.config.micro_batch_size or max(len(mine), 1)
         total, seen, alone = 0.0, [], []
-        for at in range(0, len(mine), size):
-            part = mine[at : at + size]
-            retrieved = self._retrieve(part)
+        parts = [mine[at : at + size] for at in range(0, len(mine), size)]
+        for part, retrieved in self._retrieve(parts):
             if retrieved is not None:
                 seen.append(retrieved)
                 alone += [e.question_id for e, ids in zip(part, retrieved.passage_ids) if not ids]
@@ -79,11 +78,25 @@ class Stepper:
         self.scaler.update()
         return Window(total, norms, seen, alone)
 
-    def _retrieve(self, part: Sequence[Example]) -> Retrieved | None:
+    def _retrieve(
+        self, parts: Sequence[Sequence[Example]]
+    ) -> Iterator[tuple[Sequence[Example], Retrieved | None]]:
+        """Each micro-batch and what was retrieved for it, while the search for the next one goes on.
+
+        Within a window the question encoder does not change: no search here uses a stale one.
+        """
+        pending = [self._start(part) for part in parts[:1]]
+        for at, part in enumerate(parts):
+            pending += [self._start(later) for later in parts[at + 1 : at + 2]]
+            with self._autocast():
+                retrieved = pending.pop(0)()
+            yield part, retrieved
+
+    def _start(self, part: Sequence[Example]) -> Callable[[], Retrieved | None]:
         if self.retriever is None:
-            return None
+            return lambda: None
         with self._autocast():
-            return self.retriever.retrieve([e.question for e in part], self.config.n_docs)
+            return self.retriever.start([e.question for e in part], self.config.n_docs)
 
     def _micro_batch(self, part: Sequence[Example], retrieved: Retrieved | None, window: int) -> float:
         with self._autocast():

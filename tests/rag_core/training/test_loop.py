@@ -18,6 +18,7 @@ from rag_core.training.log import Log
 from rag_core.training.loop import train
 from rag_core.training.loss import Batcher, window_loss
 from rag_core.training.monitor import CollapseMonitor
+from rag_core.training.retrieval import retrieve
 from rag_core.training.state import latest_state
 from tests.reference.tiny_training import WORDS, training_setup
 
@@ -49,7 +50,7 @@ def test_the_gradient_reaches_the_question_encoder_and_not_the_passage_vectors(k
     questions = [e.question for e in examples]
 
     def loss():
-        contexts = batcher.contexts(questions, retriever.retrieve(questions, 3))
+        contexts = batcher.contexts(questions, retrieve(retriever, questions, 3))
         return model.nll(*contexts, batcher.labels_BT([e.target for e in examples])).mean()
 
     loss().backward()
@@ -161,7 +162,7 @@ def test_smoothing_is_of_the_marginal():
         questions = [e.question for e in examples[:2]]
         labels = torch.tensor([[2, 16, 17, 2], [2, 18, 2, 1]])
         with torch.no_grad():
-            contexts = batcher.contexts(questions, retriever.retrieve(questions, 3))
+            contexts = batcher.contexts(questions, retrieve(retriever, questions, 3))
             found = window_loss(model, contexts, labels, 0.1)
             plain = model.nll(*contexts, labels)
             uniform = torch.zeros(2)

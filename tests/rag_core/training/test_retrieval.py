@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from rag_core.training.evaluate import dev_exact_match
 from rag_core.training.log import Log
 from rag_core.training.loop import train
 from rag_core.training.monitor import CollapseMonitor
-from rag_core.training.retrieval import Bm25Retriever, DenseRetriever
+from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, retrieve
 from tests.rag_core.training.test_loop import CONFIG, losses
 from tests.reference.tiny_training import ArraySearch, DictStore, TinyEncoder, training_setup, world
 
@@ -79,10 +80,10 @@ def test_a_frozen_encoder_remembers_uneven_numbers_of_passages():
     retriever = DenseRetriever(encoder, Uneven(ids, vectors), ids, vectors, DictStore(passages), False)
     questions = [e.question for e in examples]
     whole = DenseRetriever(encoder, Uneven(ids, vectors), ids, vectors, DictStore(passages), False)
-    expected = whole.retrieve(questions, 3)
+    expected = retrieve(whole, questions, 3)
     for question in questions:  # one by one: every row is stored with a width of its own
-        retriever.retrieve([question], 3)
-    found = retriever.retrieve(questions, 3)
+        retrieve(retriever, [question], 3)
+    found = retrieve(retriever, questions, 3)
     assert found.passage_ids == expected.passage_ids
     assert {len(i) for i in found.passage_ids} == {1, 3}
     torch.testing.assert_close(found.doc_scores_BK, expected.doc_scores_BK)
@@ -95,11 +96,44 @@ def test_doc_scores_are_float32_under_autocast():
     ids = [p.passage_id for p in passages]
     vectors = 9 * TinyEncoder(1).encode_questions([f"{p.title} {p.text}" for p in passages])
     retriever = DenseRetriever(encoder, ArraySearch(ids, vectors), ids, vectors, DictStore(passages), True)
-    plain = retriever.retrieve([e.question for e in examples], 3).doc_scores_BK
+    plain = retrieve(retriever, [e.question for e in examples], 3).doc_scores_BK
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = retriever.retrieve([e.question for e in examples], 3).doc_scores_BK
+        cast = retrieve(retriever, [e.question for e in examples], 3).doc_scores_BK
     assert cast.dtype == torch.float32
     torch.testing.assert_close(cast, plain, atol=1e-4, rtol=1e-6)
+
+
+def test_the_next_search_goes_on_beside_the_computation_with_the_same_encoder(tmp_path):
+    """The search for micro-batch 2 ends before the gradients of micro-batch 1 exist, and no window sees
+    an encoder of before its own update."""
+    model, examples, retriever = training_setup()
+    queries = []
+    second_began = threading.Event()
+
+    class Watched(ArraySearch):
+        def search(self, asked_QD, k):
+            queries.append(asked_QD.copy())
+            if len(queries) == 2:
+                second_began.set()
+            return super().search(asked_QD, k)
+
+    retriever.search = Watched(retriever.search.ids, retriever.search.vectors)
+    first_encode, waited = model.encode, []
+
+    def encode(*args):
+        if not waited:
+            waited.append(second_began.wait(10))
+        return first_encode(*args)
+
+    model.encode = encode
+    config = replace(CONFIG, micro_batch_size=2, batch_size=4)
+    train(model, examples, retriever, config, tmp_path, steps=2, log=Log(tmp_path / "l", quiet=True))
+    assert waited == [True]
+    assert [len(q) for q in queries] == [2, 2, 2, 2]
+    apart, _, plain = training_setup()
+    config = replace(CONFIG, batch_size=4)
+    train(apart, examples, plain, config, tmp_path / "w", steps=2, log=Log(tmp_path / "m", quiet=True))
+    np.testing.assert_allclose(losses(tmp_path / "l"), losses(tmp_path / "m"), rtol=1e-5)
 
 
 def test_nan_in_the_question_encoder_is_one_clear_error(tmp_path):
