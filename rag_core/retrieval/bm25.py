@@ -53,7 +53,7 @@ class Bm25Index:
         has_terms = any(tokens)
         if has_terms:
             engine = bm25s.BM25(method=METHOD, k1=K1, b=B)
-            engine.index(tokens, show_progress=False)
+            engine.index(_numbered(tokens), show_progress=False)
             engine.save(inner, show_progress=False)
         with files.put(os.path.join(os.fspath(directory), "passage_ids.parquet")) as stream:
             pq.write_table(pa.table({"passage_id": pa.array(ids, pa.string())}), stream)
@@ -116,6 +116,15 @@ class Bm25Index:
             rows = rows[scores_N[rows] >= kth]
         hits = sorted(zip((-scores_N[rows]).tolist(), self._ids[rows].tolist()))[:k]
         return [-score for score, _ in hits], [passage_id for _, passage_id in hits]
+
+
+def _numbered(tokens: list[list[str]]) -> tuple[list[list[int]], dict[str, int]]:
+    """Terms as numbers in alphabetical order, and the vocabulary.
+
+    Left to itself the library numbers terms in the order of a set, which is another in every process.
+    """
+    vocabulary = {term: n for n, term in enumerate(sorted({term for text in tokens for term in text}))}
+    return [[vocabulary[term] for term in text] for text in tokens], vocabulary
 
 
 def _tokenize(texts: Sequence[str]) -> list[list[str]]:

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from rag_core.retrieval import Bm25Index
 from rag_core.schemas import Passage
 
+ROOT = Path(__file__).resolve().parents[3]
 CORPUS = [
     Passage("p:2", "Rivers", "The Nile is a long river in Africa, and the Nile floods."),
     Passage("p:1", "Lakes", "Lake Tana is the source of the Blue Nile."),
@@ -64,3 +70,18 @@ def test_a_flipped_byte_is_found(tmp_path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="data.csc.index.npy: its bytes have changed"):
         Bm25Index.open(tmp_path / "index")
+
+
+def test_the_files_do_not_depend_on_the_process(tmp_path):
+    """Sets of strings are ordered by a seed of the process; nothing of that may reach the index."""
+    code = (
+        "import sys; from rag_core.retrieval import Bm25Index; from rag_core.schemas import Passage;"
+        "texts = [f'word{i} word{i * i % 17} town{i % 5}' for i in range(40)];"
+        "Bm25Index.build([Passage(str(i), 'title', t) for i, t in enumerate(texts)], sys.argv[1])"
+    )
+    for seed in "12":
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / seed)], check=True, env=env, cwd=ROOT)
+    names = sorted(p.relative_to(tmp_path / "1") for p in (tmp_path / "1").rglob("*") if p.is_file())
+    assert len(names) >= 6
+    assert [n for n in names if (tmp_path / "1" / n).read_bytes() != (tmp_path / "2" / n).read_bytes()] == []
