@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from beam_jobs import embed, handlers
+from beam_jobs import embed, handlers, split
 from beam_jobs.transforms.embed_passages import embed_passages, tokens_and_padding
 from beam_jobs.transforms.progress import Progress
 from rag_core import files, read_embeddings
@@ -18,6 +18,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.run_dir import read_manifest
 from rag_core.schemas import Passage
 from rag_core.stages import read_table
+from tests.beam_jobs.conftest import WORDS
 
 
 def test_vectors_are_the_encoders_row_by_row(passages_dir, embeddings_dir, tiny_encoder):
@@ -74,8 +75,6 @@ def test_a_faulty_passage_is_found_and_its_neighbours_survive():
 
 
 def test_faults_go_to_the_dead_letters_and_are_counted(tmp_path, monkeypatch, tiny_encoder):
-    from beam_jobs import split
-
     (tmp_path / "c.tsv").write_text("1\ta\tT\n2\tnan\tT\n3\tzero\tT\n4\tbb\tT\n")
     passages, out = str(tmp_path / "p"), str(tmp_path / "e")
     assert split.run(["--input", str(tmp_path / "c.tsv"), "--input-format", "tsv", "--output", passages]) == 0
@@ -172,7 +171,6 @@ def test_the_model_is_loaded_once_a_process(tiny_encoder):
 
 def test_only_what_changed_is_computed(passages_dir, embeddings_dir, tiny_encoder, tmp_path, capsys):
     """A sentence inserted into a page of another dump: its passages are computed, the others copied."""
-    from beam_jobs import split
     from tests.beam_jobs.conftest import write_corpus
 
     tsv = write_corpus(tmp_path / "tsv", files=3, rows=40)
@@ -195,6 +193,37 @@ def test_only_what_changed_is_computed(passages_dir, embeddings_dir, tiny_encode
         embed.run(
             ["--passages", changed, "--encoder", "minilm", "--output", str(tmp_path / "x"), "--reuse", reused]
         )
+
+
+def test_next_months_dump_costs_its_changes(tiny_encoder, tmp_path, capsys):
+    """A sentence inserted into one page of a hundred: what is computed is the passages that it changed."""
+    at = {name: str(tmp_path / name) for name in ("old", "new", "e-old", "e-fresh", "e-reused")}
+    for month, changed in (("old", 0), ("new", 4)):
+        pages = "".join(
+            f"<page><title>Page {n}</title><ns>0</ns><id>{n}</id><revision><text>"
+            f"{'A sentence came in. ' if n % 100 < changed // 4 else ''}"
+            f"{' '.join(f'{WORDS[(n * 7 + i * i) % 10]} {n} {i}' for i in range(40 + n % 90))}."
+            "</text></revision></page>"
+            for n in range(1, 401)
+        )
+        dump = tmp_path / f"{month}.xml"
+        dump.write_text(f"<mediawiki><siteinfo></siteinfo>{pages}</mediawiki>")
+        assert split.run(["--input", str(dump), "--output", at[month]]) == 0
+    embed.run(["--passages", at["old"], "--encoder", tiny_encoder, "--output", at["e-old"]])
+    argv = ["--passages", at["new"], "--encoder", tiny_encoder]
+    embed.run([*argv, "--output", at["e-fresh"]])
+    capsys.readouterr()
+    embed.run([*argv, "--output", at["e-reused"], "--reuse", at["e-old"]])
+    old, new = (read_table(at[m])["content_hash"].to_pylist() for m in ("old", "new"))
+    changed = len([h for h in new if h not in set(old)])
+    assert 4 <= changed <= 12  # four pages of one to three passages
+    counts = read_manifest(at["e-reused"])["counts"]
+    assert counts["reused"] == len(new) - changed == counts["read"] - changed
+    assert f"({(len(new) - changed) / len(new):.1%})" in capsys.readouterr().out
+    assert read_embeddings(at["e-reused"])[0] == read_embeddings(at["e-fresh"])[0]
+    np.testing.assert_allclose(
+        read_embeddings(at["e-reused"])[1], read_embeddings(at["e-fresh"])[1], atol=1e-5
+    )
 
 
 def test_old_vectors_tell_hashes_apart_to_the_last_byte(embeddings_dir):
