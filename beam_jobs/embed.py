@@ -20,7 +20,7 @@ from rag_core.parts import Part
 from rag_core.run_dir import run_input
 from rag_core.stages import row_groups, stage_manifest
 
-LOGIC_VERSION = 1
+LOGIC_VERSION = 2
 
 DESCRIPTION = """Embed passages: one vector a passage, in the order of the passages.
 
@@ -61,6 +61,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         "score_scale": encoder.score_scale,
         "max_length": encoder.max_length,
         "dim": encoder.dim,
+        "token_budget": encoder.token_budget,
     }
     inputs = {"passages": run_input(manifest)}
     if args.reuse:

@@ -22,7 +22,7 @@ from rag_core.parts import Part
 from rag_core.run_dir import run_input
 from rag_core.stages import stage_manifest
 
-LOGIC_VERSION = 1
+LOGIC_VERSION = 2
 QUESTIONS_PER_PART = 128
 
 DESCRIPTION = """Answer questions: RAG-Token, RAG-Sequence, or the bare generator.

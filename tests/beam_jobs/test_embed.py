@@ -32,6 +32,7 @@ def test_vectors_are_the_encoders_row_by_row(passages_dir, embeddings_dir, tiny_
     ]
     np.testing.assert_allclose(vectors_ND, plain, atol=1e-5)
     manifest = read_manifest(embeddings_dir)
+    assert manifest["encoder"]["token_budget"] == 2048 and manifest["versions"]["torch"]
     assert manifest["encoder"]["dim"] == 32 and manifest["encoder"]["fingerprint"] == encoder.fingerprint
     assert read_table(embeddings_dir)["content_hash"].equals(passages["content_hash"])
 
@@ -81,7 +82,7 @@ def test_faults_go_to_the_dead_letters_and_are_counted(tmp_path, monkeypatch, ti
 
     class Encoder(Faulty):
         fingerprint = fits_passage_encoder = "f"
-        score_scale, max_length = 1.0, 8
+        score_scale, max_length, token_budget = 1.0, 8, 64
 
     monkeypatch.setattr(embed, "shared_encoder", lambda *a: Encoder())
     monkeypatch.setattr("beam_jobs.transforms.embed_passages.shared_encoder", lambda *a: Encoder())

@@ -199,3 +199,19 @@ def test_weights_are_mapped_and_so_held_once_a_machine(bert_dir):
     spans = [tuple(int(end, 16) for end in line[0].split("-")) for line in mapped]
     for parameter in encoder.module.parameters():
         assert any(low <= parameter.data_ptr() < high for low, high in spans)
+
+
+@pytest.mark.parametrize("arithmetic, tolerance", [("fp32", 1e-4), ("bf16", 2e-2)])
+def test_scores_hardly_depend_on_the_size_of_batches(bert_dir, monkeypatch, arithmetic, tolerance):
+    """Sums in another order give other last digits; the plan is fixed so that a run does not meet them."""
+    encoder = load_encoder(bert_dir, compute=arithmetic)
+    words = "king queen river lake town north south".split()
+    texts = [" ".join(words[(i * j) % 7] for j in range(1 + i % 23)) for i in range(64)]
+    query_D = encoder.encode_questions(["the king of the north"])[0]
+    scores = []
+    for rows in (1, 7, 64):
+        monkeypatch.setattr(type(encoder), "token_budget", rows * 32)
+        vectors_ND = encoder.encode_passages([""] * 64, texts)
+        scores.append(vectors_ND @ query_D / np.linalg.norm(vectors_ND, axis=1) / np.linalg.norm(query_D))
+    assert np.abs(scores[1] - scores[0]).max() <= tolerance
+    assert np.abs(scores[2] - scores[0]).max() <= tolerance
