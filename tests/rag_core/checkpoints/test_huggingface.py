@@ -184,7 +184,7 @@ def test_rag_token_decodes_the_same_ids(tmp_path, generator, options):
 
 
 @pytest.mark.parametrize("options", DECODING[:3])
-@pytest.mark.parametrize("generator", ["bart", "bart wide"])
+@pytest.mark.parametrize("generator", ["bart", "bart wide", "t5", "t5 gated"])
 @torch.no_grad()
 def test_thorough_decodes_the_same_ids(tmp_path, generator, options):
     """On contexts of full length: theirs generates from padded ones without their mask."""
@@ -205,7 +205,7 @@ def test_thorough_decodes_the_same_ids(tmp_path, generator, options):
             )
             one = (ids[b : b + 1], mask[b : b + 1], scores[b : b + 1])
             (found,) = ours.decode(*one, DecodingConfig(**options))
-            row = trimmed(expected[0], 2, 1)
+            row = trimmed(expected[0], ours.target_layout.eos, ours.target_layout.pad)
             same += found[0].token_ids == row
             if found[0].token_ids != row:
                 # Their scores lack the prior where a row has fewer than two scored tokens.
