@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from shlex import quote
+from typing import Any
 
 from beam_jobs.handlers import shared_model
 from beam_jobs.options import job_parser, run_job
@@ -21,6 +22,7 @@ from rag_core.errors import UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import run_input
 from rag_core.stages import stage_manifest
+from rag_core.training.config import load_preset
 
 LOGIC_VERSION = 2
 QUESTIONS_PER_PART = 128
@@ -41,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--passages", metavar="DIR", help="run directory of beam_jobs.split")
     p.add_argument("--given-contexts", action="store_true", help="passages stand in the questions file")
     p.add_argument("--closed-book", action="store_true", help="no passages")
+    p.add_argument("--preset", help="a task's settings for what is not given below, such as nq or msmarco")
     p.add_argument("--kind", choices=("sequence", "token"), help="the marginal; default: the checkpoint's")
     p.add_argument("--n-docs", type=int, help="passages a question; default: the checkpoint's")
     p.add_argument("--decoding", choices=("greedy", "beam", "thorough", "fast"), help="default: by kind")
@@ -50,10 +53,12 @@ def parser() -> argparse.ArgumentParser:
         default="fp32",
         help="bf16 where the machine multiplies it in hardware; int8: the generator's encoder, on a CPU",
     )
-    p.add_argument("--num-beams", type=int, default=1)
-    p.add_argument("--max-length", type=int, default=50, help="tokens of an answer, start and end included")
-    p.add_argument("--num-return-sequences", type=int, default=1, help="candidates kept a question")
-    p.add_argument("--length-penalty", type=float, default=1.0)
+    p.add_argument("--num-beams", type=int, help="default: 1")
+    p.add_argument("--max-length", type=int, help="tokens of an answer, start and end included; default: 50")
+    p.add_argument("--min-length", type=int, help="likewise; default: 0")
+    p.add_argument("--length-penalty", type=float, help="default: 1.0")
+    p.add_argument("--no-repeat-ngram-size", type=int, help="default: 0, which allows all")
+    p.add_argument("--num-return-sequences", type=int, help="candidates kept a question; default: 1")
     p.add_argument(
         "--labels",
         nargs="+",
@@ -72,23 +77,30 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         raise UsageError("give exactly one of --retrieved, --given-contexts, --closed-book")
     if bool(args.retrieved) != bool(args.passages):
         raise UsageError("--retrieved and --passages belong together")
-    if args.n_docs is not None and args.n_docs < 1:
-        raise UsageError(f"--n-docs {args.n_docs}: must be at least 1")
-    kind = "closed_book" if args.closed_book else args.kind
+    settings = _settings(args)
+    if settings["n_docs"] is not None and settings["n_docs"] < 1:
+        raise UsageError(f"--n-docs {settings['n_docs']}: must be at least 1")
+    kind = settings.pop("kind")
+    kind = "closed_book" if args.closed_book else kind
     model = shared_model(args.checkpoint, kind, args.compute)
+    if model.generator.tokenizer is None:
+        raise UsageError(f"--checkpoint {args.checkpoint}: its generator has no tokenizer; answers need one")
+    if model.kind == "closed_book" and not args.closed_book:
+        raise UsageError(
+            f"--checkpoint {args.checkpoint}: trained closed-book, it would leave the passages unread; "
+            "give --closed-book, or --kind to read them"
+        )
+    n_docs = settings.pop("n_docs") or model.n_docs
+    labels = tuple(args.labels) if args.labels else None
     try:
-        config = DecodingConfig(
-            decoding=args.decoding,
-            num_beams=args.num_beams,
-            max_length=args.max_length,
-            num_return_sequences=args.num_return_sequences,
-            length_penalty=args.length_penalty,
-            allowed_answers=tuple(args.labels) if args.labels else None,
-        ).resolved(model.kind, model.target_layout)
-        label_tokens(config.allowed_answers or (), model.generator.tokenizer)
+        config = DecodingConfig(**settings, allowed_answers=labels)
+        config = config.resolved(model.kind, model.target_layout)
+        label_tokens(labels or model.labels, model.generator.tokenizer)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    n_docs = args.n_docs or model.n_docs
+    most = model.generator.max_positions
+    if most is not None and config.max_length > most + 1:
+        raise UsageError(f"--max-length {config.max_length}: the generator holds {most + 1}")
     inputs = {"questions": questions_input(args.questions, args.task)}
     if args.retrieved:
         inputs["retrieved"] = run_input(stage_manifest(args.retrieved, "retrieve"))
@@ -114,13 +126,34 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         logic_version=LOGIC_VERSION,
         inputs=inputs,
         models={"checkpoint": model.fingerprint},
-        options={"kind": model.kind, "n_docs": n_docs, "compute": args.compute, "decoding": decoding},
+        options={
+            "kind": model.kind,
+            "n_docs": n_docs,
+            "compute": args.compute,
+            "decoding": decoding,
+            "labels": list(labels or model.labels),
+        },
         parts=parts,
         worker=worker,
         unit="questions",
         next_step=f"python -m eval.run --predictions {quote(args.output)} "
         f"--questions {quote(args.questions)} --task {args.task} --output RESULTS",
     )
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What decides the decoding: the command line, else the preset, else the defaults."""
+    names = ("kind", "n_docs", "decoding", "num_beams", "max_length", "min_length", "length_penalty")
+    names += ("no_repeat_ngram_size", "num_return_sequences")
+    preset: dict[str, Any] = {}
+    if args.preset is not None:
+        preset = load_preset(args.preset, "generate")
+        if args.kind == "token":
+            preset = load_preset(args.preset, "generate_token") or preset
+        if args.closed_book:
+            preset = {k: v for k, v in preset.items() if k not in ("kind", "n_docs", "decoding")}
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return {"kind": None, "n_docs": None, **preset, **given}
 
 
 def run(argv: Sequence[str] | None = None) -> int:

@@ -98,7 +98,7 @@ def _is_bare_generator(directory: str) -> bool:
 
 
 def generator_fingerprint(model: Any) -> str:
-    """All of a model that decides an answer to given passages: weights, tokenizer, layout, contexts."""
+    """All of a model that decides an answer to given passages: weights, tokens, layout, contexts, labels."""
     from rag_core.encoders.text_encoder import weights_digest
 
     tokenizer = model.generator.tokenizer
@@ -108,5 +108,6 @@ def generator_fingerprint(model: Any) -> str:
             "tokenizer": tokenizer.backend.to_str() if tokenizer else None,
             "target_layout": model.target_layout.to_json(),
             "context_format": asdict(model.context_format),
+            "labels": [list(model.labels), bool(model.info.get("text_answers"))],
         }
     )

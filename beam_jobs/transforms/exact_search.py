@@ -28,7 +28,7 @@ import pyarrow as pa
 from beam_jobs.handlers import once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.counters import count_report
-from beam_jobs.transforms.questions import questions_of
+from beam_jobs.transforms.questions import log_rejected, questions_of
 from beam_jobs.transforms.retrieve_passages import (
     retrieved_batch,
     retrieved_by_question,
@@ -137,6 +137,7 @@ class ExactSearch:
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         log.written += len(questions)
+        log_rejected(self.questions, self.task, source, log)
         names = [q.question_id for q in questions]
         scores, ids = source["scores"], source["ids"]
         if self.exclude_self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from beam_jobs.handlers import once_per_process, shared_model, shared_passages
-from beam_jobs.transforms.questions import questions_of
+from beam_jobs.transforms.questions import log_rejected, questions_of
 from beam_jobs.transforms.retrieve_passages import retrieved_by_question
 from rag_core.errors import DataError
 from rag_core.given_contexts import given_contexts
@@ -45,8 +46,10 @@ class GenerateWorker:
         model = shared_model(self.checkpoint, self.kind, self.compute)
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
+        log_rejected(self.questions, self.task, source, log)
         passages, scores = self._passages(questions)
-        rows = answer_each(model, questions, passages, scores, DecodingConfig.from_dict(self.decoding))
+        config = DecodingConfig.from_dict(self.decoding)
+        rows = answer_each(model, questions, passages, scores, config, log.stats)
         log.written += len(rows)
         for row in rows:
             log.stats[f"status_{row['status']}"] += 1
@@ -77,16 +80,24 @@ def answer_each(
     passages: Sequence[Sequence[Passage]],
     scores: Sequence[Sequence[float]],
     config: Any,
+    stats: Counter[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of the predictions stage, one a question, in order.
 
     A question on which the model raises is found by halving and gets status `failed` with the error;
-    its neighbours are answered.
+    its neighbours are answered. `stats` gets the passages and questions that were cut to fit, of the
+    questions that were answered.
     """
     from rag_core.decoding import answer_questions
+    from rag_core.models import ContextBuilder
 
     try:
-        return [p.to_row() for p in answer_questions(model, questions, passages, scores, config)]
+        builder = ContextBuilder(model.generator.tokenizer, model.context_format)
+        found = answer_questions(model, questions, passages, scores, config, builder)
+        if stats is not None:
+            stats["truncated_passages"] += builder.n_truncated
+            stats["truncated_questions"] += builder.n_truncated_questions
+        return [p.to_row() for p in found]
     except (ValueError, IndexError, RuntimeError) as error:
         if "out of memory" in str(error):
             raise
@@ -96,7 +107,7 @@ def answer_each(
     return [
         row
         for piece in (slice(None, half), slice(half, None))
-        for row in answer_each(model, questions[piece], passages[piece], scores[piece], config)
+        for row in answer_each(model, questions[piece], passages[piece], scores[piece], config, stats)
     ]
 
 

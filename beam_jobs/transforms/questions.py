@@ -8,7 +8,7 @@ from beam_jobs.handlers import once_per_process
 from rag_core.datasets import LoadedQuestions, load_questions
 from rag_core.digest import digest_of
 from rag_core.errors import DataError
-from rag_core.parts import Part
+from rag_core.parts import Part, PartLog
 from rag_core.schemas import Question
 
 
@@ -38,3 +38,11 @@ def questions_input(url: str, task: str) -> dict[str, Any]:
     """How a question file enters a fingerprint: by what is asked, not by how the file is written."""
     asked = [[q.question_id, q.question] for q in shared_questions(url, task).questions]
     return {"task": task, "questions": len(asked), "digest": digest_of(asked)}
+
+
+def log_rejected(url: str, task: str, source: dict[str, Any], log: PartLog) -> None:
+    """Count the file's rows that are no questions, as dead letters of its first part."""
+    if source["start"] == 0:
+        for line, reason in shared_questions(url, task).rejected:
+            log.read += 1
+            log.reject(f"line {line}", reason)

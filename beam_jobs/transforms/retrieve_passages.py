@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.handlers import once_per_process, shared_encoder, shared_index
-from beam_jobs.transforms.questions import questions_of
+from beam_jobs.transforms.questions import log_rejected, questions_of
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import PartLog
 from rag_core.schemas import RETRIEVED
@@ -40,6 +40,7 @@ class IndexSearchWorker:
     def rows(self, source: dict[str, Any], log: PartLog) -> Iterator[pa.RecordBatch]:
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
+        log_rejected(self.questions, self.task, source, log)
         texts = [q.question for q in questions]
         names = [q.question_id for q in questions]
         index = shared_index(self.index)

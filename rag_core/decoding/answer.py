@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,7 +24,6 @@ def answer_questions(
     passages_per_question: Sequence[Sequence[Passage]],
     doc_scores: Sequence[Sequence[float]],
     config: DecodingConfig,
-    *,
     builder: ContextBuilder | None = None,
 ) -> list[Prediction]:
     """Predictions in the questions' order. Questions may have any number of passages, none included.
@@ -50,9 +50,11 @@ def answer_questions(
             raise ValueError(
                 f"question {question.question_id!r}: {len(passages)} passages but {len(scores)} scores"
             )
+        if any(math.isnan(s) or s == math.inf for s in scores):
+            raise ValueError(f"question {question.question_id!r}: scores {list(scores)}; right: finite ones")
         if closed:
             work.append((i, [builder.closed_book(question.question)]))
-        elif passages:
+        elif any(s != -math.inf for s in scores):
             work.append((i, builder.build(passages, question.question)))
         else:
             predictions[i] = Prediction(question.question_id, "no_passages")

@@ -141,18 +141,22 @@ def resolve(layers: list[Mapping[str, Any]]) -> TrainConfig:
     return TrainConfig(**{k: _typed(known[k].type, k, v) for k, v in merged.items()})
 
 
-def load_preset(name: str) -> dict[str, Any]:
-    """The `[train]` settings of a preset: a file of `rag_core/presets`, by its name."""
+def load_preset(name: str, table: str = "train") -> dict[str, Any]:
+    """One table of a preset, a file of `rag_core/presets`, by its name: train, generate, generate_token.
+
+    Empty where the preset has no such table. Raises UsageError for an unknown name.
+    """
     names = sorted(p.stem for p in PRESETS.glob("*.toml"))
     if name not in names:
         raise UsageError(f"unknown preset {name!r}; presets: {', '.join(names)}")
-    return tomllib.loads((PRESETS / f"{name}.toml").read_text())["train"]
+    return tomllib.loads((PRESETS / f"{name}.toml").read_text()).get(table, {})
 
 
 def load_file(path: str) -> dict[str, Any]:
     """A config file, TOML or JSON: its `[train]` table, or the file itself where it has none.
 
-    Beside `[train]` only `[generate]` may stand, as in a preset. Raises UsageError for anything else.
+    Beside `[train]` only `[generate]` and `[generate_token]` may stand, as in a preset. Raises UsageError
+    for anything else.
     """
     if path.endswith(".json"):
         values = files.read_json(path)
@@ -165,7 +169,7 @@ def load_file(path: str) -> dict[str, Any]:
         raise UsageError(f"{path}: expected settings by name, found {type(values).__name__}")
     if "train" not in values:
         return values
-    if stray := sorted(set(values) - {"train", "generate"}):
+    if stray := sorted(set(values) - {"train", "generate", "generate_token"}):
         raise UsageError(f"{path}: {stray[0]!r} stands outside [train], where it would not be read")
     if not isinstance(values["train"], dict):
         raise UsageError(f"{path}: train {values['train']!r}; right: a table of settings")

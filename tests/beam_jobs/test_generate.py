@@ -151,12 +151,137 @@ def test_labels_given_are_the_only_answers(world, tmp_path):
         (["--retrieved", "r"], "--retrieved and --passages belong together"),
         (["--closed-book", "--n-docs", "0"], "--n-docs 0"),
         (["--closed-book", "--decoding", "fast"], "does not exist for closed_book"),
+        (["--closed-book", "--max-length", "66"], "--max-length 66: the generator holds 65"),
+        (["--closed-book", "--max-length", "0"], "max_length 0; right"),
+        (["--closed-book", "--num-beams", "0"], "num_beams 0; right"),
+        (["--closed-book", "--length-penalty", "nan"], "length_penalty nan"),
+        (["--closed-book", "--num-return-sequences", "2"], "exceeds num_beams"),
+        (["--closed-book", "--labels", "oslo", "oslo rome"], "begin with the same token"),
     ],
 )
 def test_options_that_do_not_go_together(world, tmp_path, extra, message):
     argv = ["--questions", world["questions"], "--task", "custom", "--checkpoint", world["bare"]]
     with pytest.raises(UsageError, match=message):
         generate.run([*argv, "--output", str(tmp_path / "p"), *extra])
+
+
+def write_questions(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return str(path)
+
+
+def given(name, question, *texts, score="0"):
+    ctxs = [{"title": "t", "text": text, "score": score} for text in texts]
+    return {"question_id": name, "question": question, "answers": ["oslo"], "ctxs": ctxs}
+
+
+@pytest.mark.parametrize("kind", ["sequence", "token"])
+def test_odd_questions_and_passages_among_good_ones(world, tmp_path, kind):
+    """Each has its defined row, and none touches its neighbours; what was cut is counted."""
+    rows = [
+        given("good", "where lives ada", "ada lives in oslo", "in rome"),
+        given("long question", "where " * 3000, "ada lives in oslo"),
+        given("long passage", "where lives ada", "ada " * 3000, "in rome"),
+        given("no passages", "where lives ada"),
+        given("one word", "where lives ada", "oslo"),
+        given("empty passage", "where lives ada", ""),
+        given("fifty", "where lives ada", *["ada lives in oslo", "in rome"] * 25),
+        given("bad score", "where lives ada", "ada lives in oslo", score="nan"),
+        given("nothing found", "where lives ada", "ada lives in oslo", score="-inf"),
+        given("null", "null", "NA", "nan"),
+    ]
+    path = write_questions(tmp_path / "q.jsonl", rows)
+    argv = ["--questions", path, "--task", "custom", "--checkpoint", world["rag"], "--given-contexts"]
+    argv += ["--kind", kind, "--n-docs", "50", "--max-length", "6"]
+    assert generate.run([*argv, "--output", str(tmp_path / "p")]) == 0
+    found = {r["question_id"]: r for r in read_table(str(tmp_path / "p")).to_pylist()}
+    assert [found[r["question_id"]]["status"] for r in rows] == [
+        "ok", "ok", "ok", "no_passages", "ok", "ok", "ok", "failed", "no_passages", "ok",
+    ]  # fmt: skip
+    assert "question 'bad score': scores [nan]" in found["bad score"]["error"]
+    assert len(found["fifty"]["doc_posterior"]) == 50
+    assert sum(found["fifty"]["doc_posterior"]) == pytest.approx(1, abs=1e-4)
+    for row in found.values():
+        assert (row["prediction"] is None) == (row["status"] != "ok")
+        assert (row["token_posterior"] is None) == (kind == "sequence" or row["status"] != "ok")
+    counts = read_manifest(str(tmp_path / "p"))["counts"]
+    assert (counts["truncated_questions"], counts["truncated_passages"]) == (1, 2)
+    alone = write_questions(tmp_path / "one.jsonl", rows[:1])
+    argv[1] = alone
+    assert generate.run([*argv, "--output", str(tmp_path / "alone")]) == 0
+    (row,) = read_table(str(tmp_path / "alone")).to_pylist()
+    assert row["prediction"] == found["good"]["prediction"]
+    assert row["log_prob"] == pytest.approx(found["good"]["log_prob"], abs=1e-4)
+
+
+def test_rows_that_are_no_questions_are_dead_letters(world, tmp_path):
+    rows = [json.loads(line) for line in open(world["questions"])]
+    bad = [{"question_id": "e", "question": " ", "answers": ["x"]}, {"question": "", "answers": []}]
+    path = write_questions(tmp_path / "q.jsonl", [rows[0], bad[0], *rows[1:], bad[1]])
+    argv = ["--questions", path, "--task", "custom"]
+    retrieve.run([*argv, "--index", world["bm25"], "--top-k", "2", "--output", str(tmp_path / "r")])
+    asked = ["--retrieved", str(tmp_path / "r"), "--passages", world["passages"]]
+    generate.run([*argv, *asked, "--checkpoint", world["rag"], "--output", str(tmp_path / "p")])
+    for job in ("r", "p"):
+        counts = read_manifest(str(tmp_path / job))["counts"]
+        assert (counts["read"], counts["written"], counts["dead_lettered"]) == (9, 7, {"empty question": 2})
+        letters = (tmp_path / job / "_dead_letter" / "part-00000.jsonl").read_text().splitlines()
+        assert [json.loads(letter)["record"] for letter in letters] == ["line 2", "line 9"]
+
+
+def test_presets_fill_what_is_not_given(world, tmp_path):
+    argv = [
+        "--questions",
+        world["questions"],
+        "--task",
+        "custom",
+        "--checkpoint",
+        world["rag"],
+        "--output",
+        "x",
+    ]
+    argv += ["--retrieved", world["retrieved"], "--passages", world["passages"], "--preset"]
+
+    def options(*more):
+        return generate.make_plan(generate.parser().parse_args([*argv, *more])).options
+
+    nq = options("nq")
+    assert (nq["kind"], nq["n_docs"], nq["decoding"]["decoding"]) == ("sequence", 50, "thorough")
+    token = options("nq", "--kind", "token")
+    assert (token["kind"], token["n_docs"], token["decoding"]["decoding"]) == ("token", 15, "greedy")
+    marco = options("msmarco", "--n-docs", "3", "--max-length", "9")
+    assert (marco["n_docs"], marco["decoding"]["decoding"], marco["decoding"]["num_beams"]) == (3, "fast", 4)
+    assert marco["decoding"]["max_length"] == 9
+    assert options("msmarco", "--kind", "token")["decoding"]["decoding"] == "beam"
+    assert options("fever3")["kind"] == "token" and options("tiny")["decoding"]["max_length"] == 24
+    with pytest.raises(UsageError, match="unknown preset 'huge'"):
+        options("huge")
+
+
+def test_labels_are_part_of_what_a_run_is(world, tmp_path):
+    model = RagModel.from_pretrained(world["rag"])
+    digests = set()
+    for name, labels in (("a", ("oslo", "rome")), ("b", ("rome", "bonn")), ("c", ())):
+        model.labels = labels
+        model.save_pretrained(str(tmp_path / name))
+        world = {**world, name: str(tmp_path / name)}
+        rows = run(world, tmp_path / f"out-{name}", checkpoint=name).to_pylist()
+        manifest = read_manifest(str(tmp_path / f"out-{name}"))
+        assert manifest["options"]["labels"] == list(labels)
+        digests.add(manifest["fingerprint"])
+        if labels:
+            assert {r["prediction"] for r in rows} <= {*labels, None}
+    assert len(digests) == 3
+
+
+def test_a_closed_book_checkpoint_does_not_pretend_to_read(world, tmp_path):
+    model = RagModel.from_pretrained(world["rag"], kind="closed_book")
+    model.save_pretrained(str(tmp_path / "closed"))
+    world = {**world, "closed": str(tmp_path / "closed")}
+    with pytest.raises(UsageError, match="it would leave the passages unread"):
+        run(world, tmp_path / "p", checkpoint="closed")
+    assert run(world, tmp_path / "p", "--kind", "token", checkpoint="closed").num_rows == 7
+    assert run(world, tmp_path / "q", "--closed-book", checkpoint="closed", retrieved=False).num_rows == 7
 
 
 def test_a_question_that_was_not_retrieved_is_bad_data(world, tmp_path):
