@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.options import HelpFormatter, Parser
 from eval._steps import StepError
 from eval.miniature._claims import CLAIMS, claim_rows
 from eval.miniature._figures import Reader
@@ -31,6 +30,7 @@ from eval.miniature._recipes import Experiment, read_book
 from eval.miniature._tables import FIGURES, figure_rows, heat_answer, write_rows
 from eval.pages.miniature import Chart, Heatmap, Made, Part, miniature_page
 from rag_core import files
+from rag_core.command_line import HelpFormatter, Parser
 from rag_core.errors import UsageError, run_command
 from rag_core.versions import package_versions
 

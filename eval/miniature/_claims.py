@@ -184,15 +184,17 @@ def judge(claim: Claim, found: Figure) -> tuple[bool, str]:
     if not broken:
         return True, text
     faults = {
-        "above": "the interval reaches down to {}",
-        "below": "the interval reaches up to {}",
+        "above": "the interval does not lie above {}",
+        "below": "the interval does not lie below {}",
         "at_least": "below {}",
         "at_most": "above {}",
         "contains": "the interval leaves out {}",
         "equals": "not {}",
     }
     said = [faults[name].format(in_unit(claim.expectations[name], unit)) for name in broken]
-    return False, f"{text}: {', '.join(said)}" + (f". {claim.if_not}" if claim.if_not else "")
+    return False, f"{text}: {', '.join(said)}" + (
+        f". {' '.join(claim.if_not.split())}" if claim.if_not else ""
+    )
 
 
 def _meets(name: str, bound: float, claim: Claim, found: Figure) -> bool:

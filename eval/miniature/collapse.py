@@ -14,9 +14,9 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from beam_jobs.options import Parser
 from eval._slices import question_word
 from eval.miniature.gather import gather, write_questions
+from rag_core.command_line import Parser
 from rag_core.errors import run_command
 
 ANSWERS = {"who": "person", "where": "place", "when": "year"}

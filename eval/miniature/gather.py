@@ -15,8 +15,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from beam_jobs.options import Parser
 from rag_core import files
+from rag_core.command_line import Parser
 from rag_core.errors import DataError, UsageError, run_command
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from beam_jobs.options import Parser
 from rag_core import files
+from rag_core.command_line import Parser
 from rag_core.datasets import load_questions
 from rag_core.errors import DataError, run_command
 from rag_core.parts import Part, PartLog, write_part

@@ -257,7 +257,7 @@ def test_the_reason_says_what_was_found_and_what_it_means():
     claim = Claim("x", "difference", "r", above=0, at_least=0.3, if_not="It is a small world.")
     assert expected(claim) == "> 0.0, the whole interval; ≥ 30.0"
     assert judge(claim, Figure(0.2, -0.1, 0.5))[1] == (
-        "20.0 [-10.0, 50.0]: the interval reaches down to 0.0, below 30.0. It is a small world."
+        "20.0 [-10.0, 50.0]: the interval does not lie above 0.0, below 30.0. It is a small world."
     )
     assert judge(claim, Figure(0.4, 0.3, 0.5)) == (True, "40.0 [30.0, 50.0]")
     assert expected(Claim("x", "log_prob_gap", "r", at_most=1e-4)) == "≤ 1.0e-04"
