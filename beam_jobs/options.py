@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import os
 import sys
@@ -184,6 +185,17 @@ def register_file_systems() -> None:
     """Let `rag_core.files` serve gs:// and s3:// in this process (again in every worker)."""
     for scheme in ("gs", "s3"):
         files.register_backend(scheme, BeamBackend())
+    _read_descriptions_once()
+
+
+@functools.cache
+def _read_descriptions_once() -> None:
+    """Keep what boto3 reads for a client: Beam makes one for every call on s3://, 0.1 s of JSON each time."""
+    with contextlib.suppress(ImportError):
+        from botocore.loaders import JSONFileLoader
+
+        load_once = functools.lru_cache(32)(JSONFileLoader().load_file)
+        JSONFileLoader.load_file = lambda self, file_path: load_once(file_path)
 
 
 def run_job(main: Any) -> None:
