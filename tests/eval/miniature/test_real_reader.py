@@ -18,7 +18,8 @@ def write_squad(root, articles=12, per_article=3):
     """Twelve articles with a passage and three questions each."""
     passages, questions = ["id\ttext\ttitle"], []
     for a in range(articles):
-        passages.append(f"{a}\tThe town of Art{a} has a river called Riv{a}. It lies near Hill{a}.\tArticle_{a}")
+        text = f"The town of Art{a} has a river called Riv{a}. It lies near Hill{a}."
+        passages.append(f"{a}\t{text}\tArticle_{a}")
         for q in range(per_article):
             row = {"id": f"{a}-{q}", "question": f"What river number {q} is in Art{a}?"}
             questions.append(json.dumps(row | {"answers": [f"Riv{a}"], "context_id": a}))
@@ -73,7 +74,8 @@ def test_the_command_trains_scores_and_returns_at_once_when_done(tmp_path, monke
     assert real_reader.main([*argv, "--steps", "2"]) == 0
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["n"] == 24 and result["questions"] == {"train": 6, "dev": 6, "test": 24}
-    assert result["ci_low"] <= result["exact_match"] <= result["ci_high"] and len(result["test_articles"]) == 8
+    assert result["ci_low"] <= result["exact_match"] <= result["ci_high"]
+    assert len(result["test_articles"]) == 8
     capsys.readouterr()
     assert real_reader.main([*argv, "--steps", "2"]) == 0
     assert "already complete" in capsys.readouterr().out
