@@ -101,6 +101,10 @@ def _check_runner_options(options: PipelineOptions, dry_run: bool) -> None:
     name = runner_name(options)
     setup = options.view_as(SetupOptions)
     setup.setup_file = setup.setup_file or None  # `--setup_file=`: the container image has the package
+    if setup.save_main_session is None:
+        setup.save_main_session = (
+            False  # Dataflow's default: a pickle of __main__, where nothing of ours lies
+        )
     if name == "DataflowRunner":
         if setup.setup_file and not os.path.isfile(setup.setup_file):
             raise ValueError(

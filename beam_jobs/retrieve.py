@@ -16,12 +16,11 @@ import apache_beam as beam
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.exact_search import ExactSearch, SearchShards
+from beam_jobs.transforms.exact_search import ExactSearch, SearchShards, read_removed
 from beam_jobs.transforms.parts import FinishRun
 from beam_jobs.transforms.questions import question_parts, questions_input
 from beam_jobs.transforms.retrieve_passages import IndexSearchWorker, check_fit
 from beam_jobs.transforms.stage import StagePlan, build_part_pipeline, run_stage
-from rag_core import files
 from rag_core.datasets import TASKS
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
@@ -99,7 +98,7 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
         score_scale=encoder.score_scale,
         question_parts=tuple(question_parts(args.questions, args.task, QUESTIONS_PER_PART)),
         fuse=args.fuse,
-        removed=removed,
+        removed=args.removed,
         exclude_self=args.exclude_self,
     )
     inputs: dict[str, Any] = {"embeddings": run_input(manifest)}
@@ -111,14 +110,6 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
         inputs["fuse"] = run_input(stage_manifest(args.fuse, "retrieve"))
         extra["kind"] = "fused"
     return _plan(args, inputs, {"question_encoder": encoder.fingerprint}, search, extra)
-
-
-def read_removed(url: str) -> tuple[str, ...]:
-    """Passage ids of a text file, one a line, sorted. An id that no run holds takes nothing away."""
-    if not files.exists(url):
-        raise UsageError(f"--removed {url}: no such file")
-    with files.open_text(url) as stream:
-        return tuple(sorted({line.strip() for line in stream} - {""}))
 
 
 def _index_plan(args: argparse.Namespace) -> StagePlan:

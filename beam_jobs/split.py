@@ -20,7 +20,7 @@ from rag_core.corpora import READERS
 from rag_core.digest import digest_of, file_digest
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
-from rag_core.wiki import index_name, merge_ranges, read_index
+from rag_core.wiki import PageIds, index_name, merge_ranges, read_index
 
 LOGIC_VERSION = 3
 FORMATS = ("wikipedia", *READERS, "text")
@@ -155,14 +155,18 @@ def text_parts(found: Sequence[files.FileInfo]) -> list[Part]:
 def dump_ranges(dump: files.FileInfo) -> list[dict]:
     """Ranges of a multistream dump by the index beside it, about `BYTES_PER_RANGE` each; else none.
 
-    Each is `{"range": [start, end], "page_ids": [...]}`: what is read there is checked against the ids.
+    Each is `{"range": [start, end], "pages": count, "ids": digest}`: what is read there is checked against
+    the ids of the index, without the graph having to hold them.
     The cut depends on the file alone, never on the number of workers.
     """
     index = index_name(dump.url)
     if index is None or not files.exists(index):
         return []
     ranges = merge_ranges(read_index(index, dump.url), BYTES_PER_RANGE)
-    return [{"range": [r.start, r.end], "page_ids": list(r.page_ids)} for r in ranges]
+    promised = [PageIds.of(r.page_ids) for r in ranges]
+    return [
+        {"range": [r.start, r.end], "pages": ids.count, "ids": ids.digest} for r, ids in zip(ranges, promised)
+    ]
 
 
 def run(argv: Sequence[str] | None = None) -> int:

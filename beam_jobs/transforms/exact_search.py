@@ -36,7 +36,7 @@ from beam_jobs.transforms.retrieve_passages import (
     without_self,
 )
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import WORK
 from rag_core.schemas import RETRIEVED, Question
@@ -62,8 +62,8 @@ class ExactSearch:
     score_scale: float
     question_parts: tuple[Part, ...] = field(repr=False)
     fuse: str | None = None
-    removed: tuple[str, ...] = field(default=(), repr=False)
-    """Ids of passages that no longer exist."""
+    removed: str | None = None
+    """File of the ids of passages that no longer exist."""
     exclude_self: bool = False
     output: str = ""
     fingerprint: str = ""
@@ -210,13 +210,21 @@ class ShardSearch:
         return self._scan.log_z_Q
 
 
+def read_removed(url: str) -> tuple[str, ...]:
+    """Passage ids of a text file, one a line, sorted. An id that no run holds takes nothing away."""
+    if not files.exists(url):
+        raise UsageError(f"--removed {url}: no such file")
+    with files.open_text(url) as stream:
+        return tuple(sorted({line.strip() for line in stream} - {""}))
+
+
 @once_per_process
-def _hidden(removed: tuple[str, ...], _base: str, *deltas: str) -> list[set[str]]:
-    """Per run, the ids of passages that later runs replace or that are removed."""
+def _hidden(removed: str | None, _base: str, *deltas: str) -> list[set[str]]:
+    """Per run, the ids of passages that later runs replace or that the file `removed` names."""
     from rag_core.retrieval.delta import hidden_ids
 
     added = [read_table(run, ["passage_id"]).column("passage_id").to_pylist() for run in deltas]
-    return hidden_ids(added, removed)
+    return hidden_ids(added, read_removed(removed) if removed else ())
 
 
 @once_per_process

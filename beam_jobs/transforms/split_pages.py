@@ -14,7 +14,7 @@ from rag_core.errors import DataError
 from rag_core.parts import PartLog
 from rag_core.passages import split_words
 from rag_core.schemas import PASSAGES, content_hash
-from rag_core.wiki import read_articles
+from rag_core.wiki import PageIds, read_articles
 
 BATCH_ROWS = 1024
 
@@ -109,7 +109,7 @@ def _range(source: dict[str, Any]) -> dict[str, Any]:
     """Where to read in a multistream file, and the ids that its index promises there."""
     if "range" not in source:
         return {}
-    return {"byte_range": tuple(source["range"]), "expected_ids": source["page_ids"]}
+    return {"byte_range": tuple(source["range"]), "expected_ids": PageIds(source["pages"], source["ids"])}
 
 
 def page_name(source: dict[str, Any], page: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from rag_core.wiki.clean import clean_wikitext
 from rag_core.wiki.counting import add_one
 from rag_core.wiki.dump import OnBadPage, Source, read_dump, report_bad_page
+from rag_core.wiki.multistream import PageIds
 from rag_core.wiki.namespaces import LinkPrefixes
 from rag_core.wiki.page_kinds import is_disambiguation, is_list
 from rag_core.wiki.records import Article, BadPage, Page, SiteInfo
@@ -25,7 +26,7 @@ def read_articles(
     lost_templates: MutableMapping[str, int] | None = None,
     on_bad_page: OnBadPage | None = None,
     byte_range: tuple[int, int] | None = None,
-    expected_ids: Sequence[str] | None = None,
+    expected_ids: Sequence[str] | PageIds | None = None,
 ) -> Iterator[Article]:
     """The articles of a dump that pass the filters, as plain text.
 

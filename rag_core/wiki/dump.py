@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from rag_core import files
 from rag_core.wiki.export_xml import ExportParser, Item
+from rag_core.wiki.multistream import PageIds
 from rag_core.wiki.records import BadPage, DumpError, Page, SiteInfo
 from rag_core.wiki.streams import TrailingGarbage, first_stream, xml_chunks
 
@@ -21,7 +22,7 @@ def read_pages(
     path_or_file: Source,
     *,
     byte_range: tuple[int, int] | None = None,
-    expected_ids: Sequence[str] | None = None,
+    expected_ids: Sequence[str] | PageIds | None = None,
     on_bad_page: OnBadPage | None = None,
 ) -> Iterator[Page]:
     """Every page of a dump, in its order, redirects and other namespaces included.
@@ -55,7 +56,7 @@ def read_dump(
     path_or_file: Source,
     *,
     byte_range: tuple[int, int] | None = None,
-    expected_ids: Sequence[str] | None = None,
+    expected_ids: Sequence[str] | PageIds | None = None,
 ) -> Iterator[Item]:
     """`read_pages` with bad pages left in, and one `SiteInfo` ahead of the pages where the dump has one."""
     name = _name_of(path_or_file)
@@ -93,7 +94,7 @@ def _site_info(source: BinaryIO, name: str) -> Iterator[Item]:
 
 
 def _read_range(
-    source: BinaryIO, name: str, byte_range: tuple[int, int], expected_ids: Sequence[str] | None
+    source: BinaryIO, name: str, byte_range: tuple[int, int], expected_ids: Sequence[str] | PageIds | None
 ) -> Iterator[Item]:
     ends_file = byte_range[1] >= source.seek(0, os.SEEK_END)
     parser = ExportParser(name, fragment=True, ends_dump=ends_file)
@@ -102,12 +103,16 @@ def _read_range(
         if not isinstance(item, SiteInfo):
             found_ids.append(item.page_id if isinstance(item, Page) else item.page.page_id)
         yield item
-    if expected_ids is not None and found_ids != list(expected_ids):
-        raise DumpError(name, byte_range[0], _id_mismatch(found_ids, list(expected_ids)))
+    if isinstance(expected_ids, PageIds):
+        wrong = expected_ids.mismatch(found_ids)
+    else:
+        wrong = None if expected_ids is None else _id_mismatch(found_ids, list(expected_ids))
+    if wrong is not None:
+        raise DumpError(name, byte_range[0], wrong)
 
 
-def _id_mismatch(found: list[str], expected: list[str]) -> str:
+def _id_mismatch(found: list[str], expected: list[str]) -> str | None:
     for i, (got, want) in enumerate(zip(found, expected)):
         if got != want:
             return f"page {i} of the range has id {got}, the index says {want}"
-    return f"the range holds {len(found)} pages, the index says {len(expected)}"
+    return PageIds.of(expected).mismatch(found)

@@ -6,8 +6,9 @@ header and one with `</mediawiki>`. Index lines are `offset:page_id:title`; a ti
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_core import files
@@ -25,6 +26,31 @@ class StreamRange:
     start: int
     end: int
     page_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageIds:
+    """Ids of pages in order, as their number and a digest: what a part of the work can carry.
+
+    (The ids of a range are thousands; those of a whole Wikipedia are hundreds of megabytes, far above what
+    a runner takes as a graph.)
+    """
+
+    count: int
+    digest: str
+
+    @classmethod
+    def of(cls, ids: Sequence[str]) -> PageIds:
+        return cls(len(ids), hashlib.sha256("\n".join(ids).encode()).hexdigest()[:32])
+
+    def mismatch(self, found: Sequence[str]) -> str | None:
+        """What is wrong with the ids that were found; None when they are these."""
+        if len(found) != self.count:
+            return f"the range holds {len(found)} pages, the index says {self.count}"
+        if PageIds.of(found) != self:
+            ends = f"{found[0]} to {found[-1]}" if found else "none"
+            return f"the {len(found)} pages of the range ({ends}) have other ids than the index says"
+        return None
 
 
 def index_name(dump: str) -> str | None:
