@@ -14,6 +14,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.models.target_layout import TargetLayout
 from rag_core.schemas import Question
 from rag_core.training.config import TrainConfig
+from rag_core.training.examples import batch_indices
 from rag_core.training.log import Log
 from rag_core.training.loop import train
 from rag_core.training.loss import Batcher, window_loss
@@ -77,14 +78,74 @@ def test_training_lowers_the_loss_and_moves_the_question_encoder(tmp_path):
     assert not torch.equal(model.question_encoder.module.weight, fresh.question_encoder.module.weight)
 
 
-def test_micro_batches_give_one_trajectory(tmp_path):
-    (tmp_path / "a").mkdir()
-    trajectories = []
-    for micro in (0, 1, 3):
-        config = replace(CONFIG, micro_batch_size=micro)
-        trajectories.append(run(tmp_path / "a", config, name=f"{micro}.jsonl")[2])
-    np.testing.assert_allclose(trajectories[1], trajectories[0], rtol=1e-5)
-    np.testing.assert_allclose(trajectories[2], trajectories[0], rtol=1e-5)
+@pytest.mark.parametrize("kind", ["sequence", "token"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_micro_batches_give_one_trajectory(tmp_path, kind, smoothing):
+    """However a window is cut: its loss is the mean over all its examples, and the tail counts."""
+    trajectories = {}
+    for micro in (0, 1, 2, 3, 4, 5, 9):
+        config = replace(CONFIG, batch_size=5, micro_batch_size=micro, label_smoothing=smoothing)
+        trajectories[micro] = run(tmp_path, config, steps=5, kind=kind, name=f"{micro}.jsonl")[2]
+    for micro, found in trajectories.items():
+        np.testing.assert_allclose(found, trajectories[0], rtol=1e-5, err_msg=str(micro))
+
+
+def test_the_loss_of_a_window_is_the_mean_over_its_examples(tmp_path):
+    """Not the mean of means of its cuts: 5 examples in cuts of 2, 2 and 1."""
+    model, examples, retriever = training_setup()
+    batcher = Batcher(model, 4)
+    picked = [examples[i] for i in batch_indices(6, 5, 0, 0)]
+    with torch.no_grad():
+        model.eval()
+        each = [
+            float(
+                model.nll(
+                    *batcher.contexts([e.question], retrieve(retriever, [e.question], 3)),
+                    batcher.labels_BT([e.target]),
+                )
+            )
+            for e in picked
+        ]
+    seen = run(tmp_path, replace(CONFIG, batch_size=5, micro_batch_size=2), steps=1)[2]
+    assert seen[0] == pytest.approx(np.mean(each), rel=1e-5)
+    assert seen[0] != pytest.approx(np.mean([np.mean(each[:2]), np.mean(each[2:4]), each[4]]), rel=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_learns_and_resumes(tmp_path, precision):
+    config = replace(CONFIG, precision=precision, save_every=4)
+    _, _, seen = run(tmp_path, config, steps=40)
+    assert np.mean(seen[-5:]) < 0.7 * np.mean(seen[:5])
+    states = sorted((tmp_path / "state").iterdir())
+    assert [p.name for p in states] == ["step-00000036"]
+    assert "scale" in json.loads((states[0] / "state.json").read_text())["scaler"] or precision == "bf16"
+    _, _, rest = run(tmp_path, config, steps=40, name="rest.jsonl")
+    assert rest == seen[36:]
+
+
+def test_gradient_checkpointing_gives_the_same_losses(tmp_path):
+    plain = run(tmp_path, steps=4, name="a.jsonl")[2]
+    model, examples, retriever = training_setup()
+    model.question_encoder.module.gradient_checkpointing_enable = lambda: None  # one matrix has no layers
+    config, log = replace(CONFIG, gradient_checkpointing=True), tmp_path / "b.jsonl"
+    train(model, examples, retriever, config, tmp_path / "b", steps=4, log=Log(log, quiet=True))
+    assert model.generator.model.is_gradient_checkpointing
+    np.testing.assert_allclose(losses(log), plain, rtol=1e-5)
+
+
+def test_a_run_that_ran_out_of_patience_does_not_train_on_after_a_restart(tmp_path):
+    """Killed between the evaluation that ended it and the checkpoint."""
+    dev = [Question("d", "where is ada", ("nowhere",))]
+    config = replace(CONFIG, save_every=1, eval_every=1, patience=2)
+    setup = training_setup()
+    setup[0].question_encoder.save_pretrained = lambda directory: None
+    setup[0].save_pretrained = lambda *_: None
+    with pytest.raises(UsageError, match="no checkpoint there"):  # the best weights were not kept above
+        train(*setup, config, tmp_path, steps=9, dev=dev, log=Log(tmp_path / "a.jsonl", quiet=True))
+    assert latest_state(tmp_path / "state").name == "step-00000003"
+    with pytest.raises(UsageError, match="no checkpoint there"):
+        train(*setup, config, tmp_path, steps=9, dev=dev, log=Log(tmp_path / "b.jsonl", quiet=True))
+    assert losses(tmp_path / "a.jsonl") and not (tmp_path / "b.jsonl").exists()
 
 
 def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path):
