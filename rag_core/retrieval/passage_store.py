@@ -24,6 +24,12 @@ COLUMNS = ["passage_id", "title", "text"]
 IN_MEMORY_BYTES = 256 << 20
 
 
+class UnknownPassageError(DataError, KeyError):
+    """An id that the passages run does not hold: bad data, as where vectors and texts are of two corpora."""
+
+    __str__ = Exception.__str__  # KeyError would show it in quotes
+
+
 class PassageStore:
     """The passages of a finished run; `open` it once per process."""
 
@@ -50,7 +56,7 @@ class PassageStore:
         return self._table.num_rows
 
     def get(self, passage_ids: Sequence[str]) -> list[Passage]:
-        """The passages of these ids, in this order. KeyError naming the first id that is not there."""
+        """The passages of these ids, in this order. UnknownPassageError names the first that is missing."""
         rows = self._rows_of(passage_ids)
         columns = [self._table.column(name).take(rows).to_pylist() for name in COLUMNS]
         return [Passage(*fields) for fields in zip(*columns)]
@@ -69,7 +75,9 @@ class PassageStore:
                     break
                 place += 1
             else:
-                raise KeyError(f"passage {passage_id!r} is not among the {len(self)} passages opened")
+                raise UnknownPassageError(
+                    f"passage {passage_id!r} is not among the {len(self)} passages opened"
+                )
         return rows
 
 

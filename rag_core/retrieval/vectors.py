@@ -52,14 +52,14 @@ class VectorSource(Protocol):
 
 
 def checked_norms(vectors_ND: np.ndarray, name_of_row: Sequence[Any], what: str) -> np.ndarray:
-    """`upper_norms` of the rows; ValueError naming the first rows that hold NaN or Inf."""
+    """`upper_norms` of the rows; DataError naming the first rows that hold NaN or Inf."""
     norms_N = upper_norms(vectors_ND)
     suspects = np.flatnonzero(~np.isfinite(norms_N))
     bad = [r for r in suspects.tolist() if not np.isfinite(vectors_ND[r]).all()]
     if bad:
         shown = ", ".join(repr(str(name_of_row[r])) for r in bad[:3])
         more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-        raise ValueError(f"{what} {shown}{more}: vector holds NaN or Inf")
+        raise DataError(f"{what} {shown}{more}: vector holds NaN or Inf")
     return norms_N
 
 
@@ -78,7 +78,7 @@ class ArrayVectors:
         if len(set(self._ids)) != len(self._ids):
             seen: set[str] = set()
             twice = next(i for i in self._ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-            raise ValueError(f"passage {twice!r} has two vectors; ids must be unique")
+            raise DataError(f"passage {twice!r} has two vectors; ids must be unique")
         self._vectors_ND = vectors_ND
         self.n, self.dim = vectors_ND.shape
         self._norms_N = np.empty(self.n)

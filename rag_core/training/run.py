@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
@@ -39,6 +39,9 @@ from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
 from rag_core.training.state import is_full, last_state, latest_state
 from rag_core.training.targets import training_pairs
 from rag_core.versions import package_versions
+
+if TYPE_CHECKING:
+    from rag_core.retrieval import PassageStore
 
 LOGIC_VERSION = 1
 
@@ -197,19 +200,30 @@ def build_retriever(config: TrainConfig, model: RagModel) -> Retriever | None:
     if config.retriever == "bm25":
         return Bm25Retriever(Bm25Index.open(config.index), store)
     trained = not config.freeze_question_encoder
+    where = config.embeddings or config.index
+    _check_fit(model, read_manifest(where), where)
     if config.embeddings is not None:
         from rag_core import read_embeddings
 
-        ids, vectors_ND = read_embeddings(config.embeddings)
-        _check_fit(model, read_manifest(config.embeddings), config.embeddings)
-        return DenseRetriever(
-            model.question_encoder, ExactIndex(vectors_ND, ids), ids, vectors_ND, store, trained
-        )
-    from rag_core.retrieval import FaissIndex
+        ids, vectors_ND = read_embeddings(where)
+        index: Any = ExactIndex(vectors_ND, ids)
+    else:
+        from rag_core.retrieval import FaissIndex
 
-    index = FaissIndex.open(config.index)
-    _check_fit(model, read_manifest(config.index), config.index)
-    return DenseRetriever(model.question_encoder, index, index.ids, index.vectors(), store, trained)
+        index = FaissIndex.open(where)
+        ids, vectors_ND = index.ids, index.vectors()
+    _check_texts(config.passages, store, ids)
+    return DenseRetriever(model.question_encoder, index, ids, vectors_ND, store, trained)
+
+
+def _check_texts(passages: str, store: PassageStore, ids: Sequence[str]) -> None:
+    """A thousand of the vectors' passages must have texts: those of another corpus have none."""
+    try:
+        store.get(ids[:: max(len(ids) // 1000, 1)])
+    except DataError as error:
+        raise DataError(
+            f"--passages {passages}: not the passages that the vectors are of: {error}"
+        ) from error
 
 
 def _check_fit(model: RagModel, manifest: dict[str, Any], where: str) -> None:
