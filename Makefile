@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DEMO_OUT ?= demo-out
 
-.PHONY: demo test lint format bench faults digests clean help
+.PHONY: demo test lint format bench faults exhaustive digests clean help
 
 help:
 	@echo "make demo   build a small world, train on it, answer questions ($(DEMO_OUT)/)"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench  every benchmark, one JSON line per comparison"
 	@echo "make faults 200 seeded faults in every job, and what is found after a restart"
 	@echo "make digests every job in memory, in two processes and through a job service: row digests"
+	@echo "make exhaustive  the tests that take samples, in full: 10,000 prunings, 500 questions, every file boundary"
 	@echo "make clean  remove the environment and the demo's output"
 
 $(VENV)/bin/python:
@@ -54,6 +55,11 @@ faults: $(VENV)/.test
 
 digests: $(VENV)/.test
 	$(RUN) -m tests.runners.digests
+
+exhaustive: $(VENV)/.test
+	RAGLINE_EXHAUSTIVE=1 $(RUN) -m pytest tests/rag_core/decoding/test_candidates.py \
+		tests/rag_core/decoding/test_independence.py tests/rag_core/training/test_strikes.py \
+		tests/rag_core/training/test_distributed.py
 
 clean:
 	rm -rf $(VENV) $(DEMO_OUT)
