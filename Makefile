@@ -14,6 +14,9 @@ help:
 	@echo "make faults 200 seeded faults in every job, and what is found after a restart"
 	@echo "make digests every job in memory, in two processes and through a job service: row digests"
 	@echo "make exhaustive  the tests that take samples, in full: 10,000 prunings, 500 questions, every file boundary"
+	@echo "make scale  10,000 to 1,000,000 generated passages through the chain: rates and memory (20 minutes)"
+	@echo "make container-check  the Python steps of runners/Dockerfile.cpu, in a clean environment"
+	@echo "make audit  known faults of the installed packages (needs the advisory database on the network)"
 	@echo "make clean  remove the environment and the demo's output"
 
 $(VENV)/bin/python:
@@ -60,6 +63,16 @@ exhaustive: $(VENV)/.test
 	RAGLINE_EXHAUSTIVE=1 $(RUN) -m pytest tests/rag_core/decoding/test_candidates.py \
 		tests/rag_core/decoding/test_independence.py tests/rag_core/training/test_strikes.py \
 		tests/rag_core/training/test_distributed.py
+
+scale: $(VENV)/.test
+	$(RUN) -m tests.scale
+
+container-check: $(VENV)/.test
+	$(RUN) -m tests.runners.container cpu
+
+audit: $(VENV)/.test
+	$(PIP_INSTALL) pip-audit
+	$(RUN) -m pip_audit --skip-editable
 
 clean:
 	rm -rf $(VENV) $(DEMO_OUT)

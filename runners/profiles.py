@@ -1,7 +1,7 @@
 """Profiles: `--profile NAME` stands for the Beam options in `runners/NAME.toml`.
 
 A profile only spares typing: every option given on the command line wins over it, and the resolved
-options stand in the manifest. Standard library only, so that anything may import it.
+options stand in the manifest (`launch`, secrets masked). Standard library only, so that anything may import it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-NAMES = ("local", "dataflow", "flink", "spark")
+NAMES = ("local", "dataflow", "dataflow_gpu", "flink", "spark")
 
 # Runners that jobs accept, by the name Beam gives them; everything else is refused.
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")
