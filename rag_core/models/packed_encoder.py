@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from rag_core.models.decoder_layers import projections
-from rag_core.models.packing import Packing, attend
+from rag_core.models.packing import Packing
 
 
 def encode_packed(encoder: Any, input_ids_NS: torch.Tensor, mask_NS: torch.Tensor) -> torch.Tensor:
@@ -63,9 +63,8 @@ class _Bart:
 
     def layer(self, layer: Any, x_TD: torch.Tensor) -> torch.Tensor:
         part, packing, training = layer.self_attn, self.packing, layer.training
-        q, k, v = (packing.heads(t_TD, part.num_heads) for t_TD in _qkv(part, x_TD))
         dropout = part.dropout if training else 0.0
-        attended_TD = packing.pack(attend(q, k, v, packing.mask_N11S, part.scaling, dropout))
+        attended_TD = packing.self_attention(_qkv(part, x_TD), part.num_heads, part.scaling, dropout)
         attended_TD = F.dropout(part.out_proj(attended_TD), layer.dropout, training)
         x_TD = layer.self_attn_layer_norm(x_TD + attended_TD)
         inner_TF = F.dropout(layer.activation_fn(layer.fc1(x_TD)), layer.activation_dropout, training)
@@ -81,9 +80,7 @@ class _T5:
     def __init__(self, encoder: Any, packing: Packing):
         self.encoder, self.packing, self.layers = encoder, packing, encoder.block
         length, first = packing.shape[1], self.layers[0].layer[0].SelfAttention
-        self.mask_NASS = first.compute_bias(length, length)
-        if packing.mask_N11S is not None:
-            self.mask_NASS = self.mask_NASS.masked_fill(~packing.mask_N11S, -torch.inf)
+        self.bias_1ASS = first.compute_bias(length, length)
 
     def embed(self, ids_T: torch.Tensor) -> torch.Tensor:
         return self.encoder.dropout(self.encoder.embed_tokens(ids_T))
@@ -91,9 +88,10 @@ class _T5:
     def layer(self, block: Any, x_TD: torch.Tensor) -> torch.Tensor:
         outer, packing = block.layer[0], self.packing
         part, normed_TD = outer.SelfAttention, outer.layer_norm(x_TD)
-        q, k, v = (packing.heads(t_TD, part.n_heads) for t_TD in _qkv(part, normed_TD))
         dropout = part.dropout if block.training else 0.0
-        attended_TD = packing.pack(attend(q, k, v, self.mask_NASS, part.scaling, dropout))
+        attended_TD = packing.self_attention(
+            _qkv(part, normed_TD), part.n_heads, part.scaling, dropout, self.bias_1ASS
+        )
         return block.layer[1](x_TD + outer.dropout(part.o(attended_TD)))
 
     def finish(self, x_TD: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rag_core.models.packing import Packing
+from rag_core.models.packing import Packing, length_groups
 from tests.reference.tiny_models import generator_of, tiny_bart, tiny_t5
 
 MODELS = {
@@ -118,9 +118,24 @@ def test_bfloat16_autocast_trains():
 
 
 def test_packing_and_padding_are_inverse():
-    mask_NS = torch.tensor([[1, 1, 0], [1, 0, 0]])
+    mask_NS = torch.tensor([[1, 0, 0], [1, 1, 0]])
     packing = Packing(mask_NS)
     x_NSD = torch.arange(12.0).view(2, 3, 2)
-    assert packing.pack(x_NSD).tolist() == [[0.0, 1.0], [2.0, 3.0], [6.0, 7.0]]
+    assert packing.pack(x_NSD).tolist() == [[6.0, 7.0], [8.0, 9.0], [0.0, 1.0]]  # the longest first
     assert torch.equal(packing.pad(packing.pack(x_NSD)), x_NSD * mask_NS[:, :, None])
-    assert packing.index_T.tolist() == [0, 1, 3]
+    assert packing.index_T.tolist() == [3, 4, 0]
+
+
+def test_squares_are_of_like_lengths():
+    assert length_groups([160] * 60) == [(0, 60)]
+    assert length_groups([300, 290, 30, 20]) == [(0, 2), (2, 4)]
+    assert length_groups([7]) == [(0, 1)]
+    assert length_groups([400, 300, 200]) == [(0, 2), (2, 3)]
+
+
+def test_attention_in_several_squares_is_attention_in_one(monkeypatch):
+    model, inputs = tiny_bart(vocab_size=12), batch([19, 3, 12, 1, 19, 7])
+    whole = ours(model, *inputs)[0]
+    monkeypatch.setattr("rag_core.models.packing.SQUARE_PADDING", 4)
+    assert len(Packing(inputs[1])._squares) == 4
+    torch.testing.assert_close(ours(model, *inputs)[0], whole, rtol=1e-5, atol=1e-5)
