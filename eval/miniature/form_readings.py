@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from eval.miniature.facts import RELATIONS, Entity, draw_entity
+from eval.miniature.facts import COUNTRIES, RELATIONS, Entity, draw_entity
 from eval.miniature.named_after import draw_named_after
 from eval.miniature.names import NameMaker
 from eval.miniature.phrasing import article_sentences, later_section, question_text
@@ -106,7 +106,10 @@ def draw_clue(rng: random.Random, shape: Shape) -> FormReading:
     known = told if part is None else [told[part]]
     stated = [*known, *rng.sample(others, rng.randint(0, len(others)))]
     text = _passage(entity, tuple(stated), rng, names, shape, part)
-    return FormReading(entity.title, text, entity.title, target, tuple(entity.facts[r] for r in known))
+    words = text.replace(".", "").split()
+    closed = [word for word in (COUNTRIES[entity.country], entity.sort) if word in words]
+    copied = (*closed, *(entity.facts[r] for r in known))
+    return FormReading(entity.title, text, entity.title, target, copied)
 
 
 def draw_claim(rng: random.Random, shape: Shape) -> FormReading:
