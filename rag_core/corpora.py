@@ -29,6 +29,8 @@ from rag_core.schemas import Passage
 
 ID_NAMES = ("passage_id", "id", "_id")
 TEXT_NAMES = ("text", "contents")
+MAX_LINE_BYTES = 1 << 26
+"""A longer line is no passage; a kilobyte of bzip2 can hold gigabytes without a line's end."""
 
 
 def read_tsv(url: str, log: PartLog) -> Iterator[Passage]:
@@ -158,7 +160,9 @@ def _lines(url: str, log: PartLog) -> Iterator[tuple[int, str]]:
     with _open(url) as stream:
         number = 0
         try:
-            for number, data in enumerate(stream, 1):
+            for number, data in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), 1):
+                if len(data) == MAX_LINE_BYTES:
+                    raise DataError(f"{url}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes")
                 try:
                     line = data.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:

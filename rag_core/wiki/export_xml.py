@@ -21,6 +21,10 @@ _TEXT_AT = {
     (4, "namespace"),
 }  # fmt: skip
 _FRAGMENT_ROOT = b"<mediawiki>"
+# MediaWiki saves no page above 2 MiB. What is far above is no page, and must not fill the memory: half a
+# kilobyte of bzip2 can hold gigabytes of one letter.
+MAX_CHARACTERS = 1 << 24
+MAX_TAG_BYTES = 1 << 24
 
 
 class ExportParser:
@@ -45,6 +49,8 @@ class ExportParser:
         parser.StartDoctypeDeclHandler = self._doctype
         self._depth = 0
         self._text: list[str] | None = None
+        self._room = 0
+        self._too_long: str | None = None
         self._lang: str | None = None
         self._namespaces: dict[int, str] = {}
         self._namespace_key = 0
@@ -82,6 +88,9 @@ class ExportParser:
                 raise DumpError(self._name, at - self._offset_shift, reason)
             self._behind_the_end(data[at - self._n_fed :], at)
         self._n_fed += len(data)
+        if not self.complete and self._n_fed - self._expat.CurrentByteIndex > MAX_TAG_BYTES + len(data):
+            at = max(0, self._expat.CurrentByteIndex - self._offset_shift)
+            raise DumpError(self._name, at, f"in the XML: a tag longer than {MAX_TAG_BYTES:,} bytes")
 
     def _behind_the_end(self, data: bytes, at: int) -> None:
         """Bytes after `</mediawiki>`: another dump must not be passed over, anything else is a warning."""
@@ -116,8 +125,8 @@ class ExportParser:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
         if (depth, tag) in _TEXT_AT and (depth != _IN_REVISION or self._in_revision or tag == "namespace"):
-            self._text = []
-            self._expat.CharacterDataHandler = self._text.append
+            self._text, self._room = [], MAX_CHARACTERS
+            self._expat.CharacterDataHandler = self._characters
             if tag == "namespace":
                 self._namespace_key = int(attributes.get("key", "0"))
         elif depth == _IN_ROOT:
@@ -134,11 +143,19 @@ class ExportParser:
                 raise DumpError(self._name, 0, f"not a MediaWiki dump: its root element is <{tag}>")
             self._lang = attributes.get("xml:lang")
 
+    def _characters(self, data: str) -> None:
+        assert self._text is not None
+        self._room -= len(data)
+        if self._room >= 0:
+            self._text.append(data)
+
     def _end(self, tag: str) -> None:
         depth = self._depth
         self._depth = depth - 1
         if self._text is not None and (depth, tag) in _TEXT_AT:
             text = "".join(self._text)
+            if self._room < 0:
+                text, self._too_long = "", tag
             self._text = self._expat.CharacterDataHandler = None
             if tag == "text":
                 self._wikitext = text
@@ -162,7 +179,7 @@ class ExportParser:
 
     def _begin_page(self) -> None:
         self._page_id = self._title = self._namespace = self._wikitext = self._model = ""
-        self._redirect = None
+        self._redirect = self._too_long = None
 
     def _finished_page(self) -> Page | BadPage:
         fault = self._fault()
@@ -176,6 +193,8 @@ class ExportParser:
 
     def _fault(self) -> str | None:
         """Why the page that just ended cannot be used, or None."""
+        if self._too_long is not None:
+            return f"<{self._too_long}> is longer than {MAX_CHARACTERS:,} characters"
         if not (self._page_id.isascii() and self._page_id.isdigit()):
             return f"<id> should be a whole number, got {self._page_id!r}"
         if not self._title.strip():

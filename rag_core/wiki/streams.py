@@ -20,6 +20,9 @@ import rapidgzip
 from rag_core.wiki.records import DumpError
 
 CHUNK_BYTES = 1 << 18
+# At most so much is unpacked at a time: a chunk of bzip2 may stand for a hundred gigabytes.
+PIECE_BYTES = 1 << 22
+MAX_HEADER_BYTES = 1 << 24
 _GZIP_WINDOW = 31  # zlib's code for "gzip header and trailer"
 
 
@@ -84,11 +87,13 @@ def first_stream(source: BinaryIO, name: str) -> bytes:
     while not decoder.eof:
         chunk = source.read(CHUNK_BYTES)
         try:
-            content += decoder.decompress(chunk)
+            content += b"".join(_pieces(decoder, chunk, MAX_HEADER_BYTES - len(content) + 1))
         except OSError as error:
             raise DumpError(name, 0, f"the first stream, the header, is damaged: {error}") from error
         if not chunk:
             raise DumpError(name, 0, "the file ends inside its first stream, the header")
+        if len(content) > MAX_HEADER_BYTES:
+            raise DumpError(name, 0, f"the first stream, the header, is above {MAX_HEADER_BYTES:,} bytes")
     return content
 
 
@@ -162,13 +167,25 @@ def _decompress(
             if not pending and not (pending := next(raw, b"")):
                 raise DumpError(name, offset, f"the file ends inside a {codec.name} stream: it is cut off")
             try:
-                data = decoder.decompress(pending)
+                yield from _pieces(decoder, pending)
             except (OSError, zlib.error) as error:
                 raise DumpError(
                     name, offset, f"damaged {codec.name} data within the next {len(pending)} bytes: {error}"
                 ) from error
-            if data:
-                yield data
             offset += len(pending) - len(decoder.unused_data)
             pending = b""
         pending = decoder.unused_data or next(raw, b"")
+
+
+def _pieces(decoder: Any, data: bytes, limit: int | None = None) -> Iterator[bytes]:
+    """What `data` unpacks to, at most `PIECE_BYTES` at a time; stops once `limit` bytes are there."""
+    n = 0
+    while limit is None or n < limit:
+        piece = decoder.decompress(data, PIECE_BYTES)
+        if piece:
+            yield piece
+        n += len(piece)
+        data = getattr(decoder, "unconsumed_tail", b"")  # zlib hands it back, bzip2 keeps it
+        waiting = bool(data) or len(piece) == PIECE_BYTES or not getattr(decoder, "needs_input", True)
+        if decoder.eof or not waiting:
+            return
