@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from shlex import quote
 from typing import Any
 
 from rag_core.command_line import Parser
@@ -42,9 +43,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"checkpoint: {config.output} ({manifest['steps']} steps"
         + (f", dev EM {100 * em:.1f} at step {manifest['best_step']})" if em is not None else ")")
     )
-    contexts = "--closed-book" if config.closed_book else f"--retrieved DIR --passages {config.passages}"
-    print(f"next: python -m beam_jobs.generate --checkpoint {config.output} {contexts} --output DIR")
+    for line in next_steps(config):
+        print(line)
     return 0
+
+
+def next_steps(config: TrainConfig) -> list[str]:
+    """What to do with the checkpoint: a trained question encoder retrieves anew before it is answered."""
+    asked = f"--questions FILE --task {config.task}"
+    answer = f"python -m beam_jobs.generate {asked} --checkpoint {quote(config.output)}"
+    if config.closed_book:
+        return [f"next: {answer} --closed-book --output PREDICTIONS"]
+    where = (
+        f"--embeddings {quote(config.embeddings)}" if config.embeddings else f"--index {quote(config.index)}"
+    )
+    dense = f" --question-encoder {quote(config.output)}" if config.retriever == "dense" else ""
+    return [
+        f"next: python -m beam_jobs.retrieve {asked}{dense} {where} --output RETRIEVED",
+        f"then: {answer} --retrieved RETRIEVED --passages {quote(config.passages)} --output PREDICTIONS",
+    ]
 
 
 def parse(argv: Sequence[str] | None) -> tuple[TrainConfig, bool]:

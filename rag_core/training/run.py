@@ -28,8 +28,9 @@ from rag_core.decoding.labels import label_tokens
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
 from rag_core.models import ContextFormat, Generator, RagModel, load_generator
-from rag_core.run_dir import RunDir, check_output, claim, read_manifest, run_input
+from rag_core.run_dir import RunDir, check_output, claim, run_input
 from rag_core.schemas import Question
+from rag_core.stages import stage_manifest
 from rag_core.training.config import TrainConfig
 from rag_core.training.distributed import Group
 from rag_core.training.examples import Example, describe
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from rag_core.retrieval import PassageStore
 
 LOGIC_VERSION = 1
+STAGES = {"embeddings": "embed", "index": "index", "passages": "split", "answers_from": "retrieve"}
 
 
 def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, Any]:
@@ -201,7 +203,7 @@ def build_retriever(config: TrainConfig, model: RagModel) -> Retriever | None:
         return Bm25Retriever(Bm25Index.open(config.index), store)
     trained = not config.freeze_question_encoder
     where = config.embeddings or config.index
-    _check_fit(model, read_manifest(where), where)
+    _check_fit(model, stage_manifest(where, "embed" if config.embeddings else "index"), where)
     if config.embeddings is not None:
         from rag_core import read_embeddings
 
@@ -228,6 +230,8 @@ def _check_texts(passages: str, store: PassageStore, ids: Sequence[str]) -> None
 
 def _check_fit(model: RagModel, manifest: dict[str, Any], where: str) -> None:
     """The question encoder must belong to the encoder that made the vectors."""
+    if "encoder" not in manifest:
+        raise UsageError(f"{where}: an index of kind {manifest.get('kind')!r} holds no vectors to train with")
     fits = model.question_encoder.fits_passage_encoder
     made_by = manifest["encoder"].get("fingerprint")
     if fits is not None and made_by is not None and fits != made_by:
@@ -243,13 +247,12 @@ def _inputs(config: TrainConfig) -> dict[str, Any]:
     for name in ("questions", "dev"):
         if (url := getattr(config, name)) is not None:
             inputs[name] = hashlib.sha256(files.read_bytes(url)).hexdigest()
-    for name in ("embeddings", "index", "passages", "answers_from"):
+    for name in STAGES:
         if (
             not (config.closed_book and name in ("embeddings", "index"))
             and (url := getattr(config, name)) is not None
         ):
-            manifest = read_manifest(url)
-            inputs[name] = run_input(manifest)
+            inputs[name] = run_input(stage_manifest(url, STAGES[name]))
     return inputs
 
 

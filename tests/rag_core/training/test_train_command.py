@@ -167,6 +167,32 @@ def test_what_cannot_be_trained_is_refused_before_work_begins(world, capsys, cha
     assert message in capsys.readouterr().err
 
 
+def test_directories_of_another_kind_are_named(world, tmp_path, capsys):
+    Bm25Index.build(PASSAGES, str(tmp_path / "bm25"))
+    write_index_manifest(tmp_path / "bm25", kind="bm25")
+    sparse = {k: v for k, v in world.items() if k != "--embeddings"} | {"--index": str(tmp_path / "bm25")}
+    for options, code, message in (
+        (sparse, 2, "an index of kind 'bm25' holds no vectors to train with"),
+        ({**world, "--embeddings": world["--passages"]}, 3, "passages"),
+        ({**world, "--passages": world["--embeddings"]}, 3, "embeddings"),
+        ({**world, "--embeddings": str(tmp_path / "none")}, 3, "none: No such directory"),
+        ({**world, "--index": str(tmp_path / "bm25")}, 2, "one of --embeddings DIR and --index DIR"),
+    ):
+        assert run(options) == code, options
+        error = capsys.readouterr().err
+        assert message in error and error.count("error:") == 1 and "Traceback" not in error
+
+
+def test_the_next_steps_are_whole_commands(world, capsys):
+    assert run(world) == 0
+    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert first.startswith(
+        "next: python -m beam_jobs.retrieve --questions FILE --task custom --question-encoder"
+    )
+    assert f"--embeddings {world['--embeddings']}" in first
+    assert f"--checkpoint {world['--output']} --retrieved RETRIEVED --passages" in second
+
+
 def test_vectors_of_another_encoder_are_refused(world, tmp_path, capsys):
     path = tmp_path / "embeddings" / "_manifest.json"
     manifest = json.loads(path.read_text())
