@@ -122,6 +122,7 @@ def parser() -> Parser:
     p.add_argument("--only", nargs="+", default=[], metavar="EXPERIMENT", help="what these need, and no more")
     p.add_argument("--seed", type=int, default=0, help="the first seed")
     p.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="change a size of the TOML")
+    p.add_argument("--overwrite", action="store_true", help="where runs of other sizes lie, make them anew")
     p.add_argument("--at-once", type=int, default=2, metavar="N", help="steps that run together")
     p.add_argument("--plan", action="store_true", help="print the commands and run nothing")
     p.set_defaults(size="quick")
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     output.mkdir(parents=True, exist_ok=True)
     try:
-        ran = run_kept(steps, output, args.at_once)
+        ran = run_kept(steps, output, args.at_once, args.overwrite)
     except StepError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -59,8 +59,16 @@ def _is_there(output: str) -> bool:
     return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
-def run_kept(steps: Sequence[Step], output: Path, at_once: int) -> dict[str, Ran]:
-    """Run what is not finished; returns the record of every step. StepError at the first that fails."""
+def _again(argv: tuple[str, ...], overwrite: bool) -> tuple[str, ...]:
+    takes_it = argv[0].startswith("beam_jobs.") or argv[0] in ("eval.run", "rag_core.train")
+    return (*argv, "--overwrite") if overwrite and takes_it else argv
+
+
+def run_kept(steps: Sequence[Step], output: Path, at_once: int, overwrite: bool = False) -> dict[str, Ran]:
+    """Run what is not finished; returns the record of every step. StepError at the first that fails.
+
+    `overwrite`: a run of other inputs or options, where a step would write, gives way.
+    """
     ledger = read_ledger(output)
     done = set(kept(steps, ledger))
     if done:
@@ -69,11 +77,12 @@ def run_kept(steps: Sequence[Step], output: Path, at_once: int) -> dict[str, Ran
     ledger = {name: ran for name, ran in ledger.items() if name in done | others}
 
     def ended(step: Step, seconds: float) -> None:
-        ledger[step.name] = Ran(list(step.argv), round(seconds, 2), round(time.time(), 1), step.threads)
+        ledger[step.name] = Ran(commands[step.name], round(seconds, 2), round(time.time(), 1), step.threads)
         files.write_json(str(output / LEDGER), {name: asdict(ran) for name, ran in ledger.items()})
 
+    commands = {step.name: list(step.argv) for step in steps}
     left = [
-        replace(step, needs=tuple(n for n in step.needs if n not in done))
+        replace(step, argv=_again(step.argv, overwrite), needs=tuple(n for n in step.needs if n not in done))
         for step in steps
         if step.name not in done
     ]

@@ -63,6 +63,20 @@ def test_what_is_finished_is_not_started_again(module, tmp_path):
     assert module()[5:] == ["c"]
 
 
+def test_what_lies_there_gives_way_when_told(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("eval.miniature._ledger.run_steps", lambda steps, *_, **__: seen.extend(steps))
+    steps = [
+        Step("a", ("beam_jobs.split", "--output", "x")),
+        Step("b", ("eval.miniature.world", "--output", "y")),
+    ]
+    for overwrite, wanted in ((False, ()), (True, ("--overwrite",))):
+        seen.clear()
+        with pytest.raises(KeyError):  # nothing ran, so nothing is recorded
+            run_kept(steps, tmp_path, 1, overwrite)
+        assert [s.argv for s in seen] == [(*steps[0].argv, *wanted), steps[1].argv]
+
+
 def test_a_failure_keeps_what_was_done(module, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
