@@ -26,12 +26,12 @@ def model_of(family, kind):
         model = tiny_rag(kind, vocab_size=31, d_model=32, layers=1, std=0.5)
         model.generator.model.final_logits_bias.zero_()
         return model
-    return RagModel(generator_of(tiny_t5(vocab_size=11)), kind=kind).eval()
+    return RagModel(generator_of(tiny_t5(vocab_size=31, d_model=32)), kind=kind).eval()
 
 
 def questions(family):
     """N questions with 1 to 6 passages of 2 to 12 tokens."""
-    ids, mask, scores = random_batch(B=N, K=6, S=12, vocab_size=31 if family == "bart" else 11, seed=7)
+    ids, mask, scores = random_batch(B=N, K=6, S=12, vocab_size=31, seed=7)
     if family == "t5":
         ids = torch.where(mask.bool(), ids, 0)
     n_docs = torch.randint(1, 7, (N, 1), generator=torch.Generator().manual_seed(8))

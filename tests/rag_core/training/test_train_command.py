@@ -175,7 +175,7 @@ def test_directories_of_another_kind_are_named(world, tmp_path, capsys):
         (sparse, 2, "an index of kind 'bm25' holds no vectors to train with"),
         ({**world, "--embeddings": world["--passages"]}, 3, "passages"),
         ({**world, "--passages": world["--embeddings"]}, 3, "embeddings"),
-        ({**world, "--embeddings": str(tmp_path / "none")}, 3, "none: No such directory"),
+        ({**world, "--embeddings": str(tmp_path / "none")}, 2, "none: No such directory"),
         ({**world, "--index": str(tmp_path / "bm25")}, 2, "one of --embeddings DIR and --index DIR"),
     ):
         assert run(options) == code, options
