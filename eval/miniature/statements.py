@@ -10,7 +10,8 @@ import random
 from collections.abc import Sequence
 
 from eval.miniature.facts import COUNTRIES, Entity
-from eval.miniature.phrasing import SORT_WORDS, subject_phrase
+from eval.miniature.phrasing import subject_phrase
+from eval.miniature.wordings import SORT_WORDS
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 SENTENCE_PREFIX = "In a full sentence: "  # before a question that is to be answered in one

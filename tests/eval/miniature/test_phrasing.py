@@ -8,8 +8,9 @@ import pytest
 
 from eval.miniature.facts import RELATIONS, SORTS, draw_entity, draw_namesakes
 from eval.miniature.names import NameMaker
-from eval.miniature.phrasing import FACT_WORDS, SORT_WORDS, article_sentences, decade_words
+from eval.miniature.phrasing import article_sentences, decade_words
 from eval.miniature.questions import choose_cues
+from eval.miniature.wordings import FACT_WORDS, SORT_WORDS
 
 
 def test_every_sort_and_relation_has_words():
