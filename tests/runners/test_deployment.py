@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import os
 import re
 import shutil
@@ -178,3 +180,31 @@ def test_a_job_through_the_real_job_server(name, tmp_path):
     assert done.returncode == 0, done.stderr
     found, expected = (read_manifest(str(tmp_path / d))["content_digest"] for d in (name, "memory"))
     assert found == expected
+
+
+PAGES = [*sorted((ROOT / "docs/runners").glob("*.md")), ROOT / "docs/jobs.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_in_the_docs_exists(page):
+    """Options behind `python -m beam_jobs.JOB` in code blocks, `$FLAGS` spelt out."""
+    text = page.read_text()
+    blocks = re.sub(r"\\\n\s*", " ", "\n".join(re.findall(r"```\n(.*?)```", text, re.S)))
+    flags = re.search(r'FLAGS="(.*?)"', blocks, re.S)
+    blocks = blocks.replace("$FLAGS", flags[1].replace("\n", " ") if flags else "")
+    commands = re.findall(r"python -m beam_jobs\.(\w+)([^\n#]*)", blocks)
+    assert commands
+    for job, words in commands:
+        parser = importlib.import_module(f"beam_jobs.{job}").parser()
+        known = {option for action in parser._actions for option in action.option_strings} | beam_options()
+        unknown = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", words)) - known
+        assert not unknown, (job, unknown)
+
+
+def beam_options() -> set[str]:
+    names: set[str] = set()
+    for options in PipelineOptions.__subclasses__():
+        probe = argparse.ArgumentParser(add_help=False)
+        options._add_argparse_args(probe)
+        names |= {option for action in probe._actions for option in action.option_strings}
+    return names
