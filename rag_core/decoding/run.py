@@ -32,6 +32,8 @@ def decode(
     """
     if model.training:
         raise ValueError("decode wants a model in eval mode; call .eval() first")
+    if not len(doc_scores_BK):
+        return []
     config = config.resolved(model.kind, model.target_layout)
     config.check_tokens(model.generator.config.vocab_size)
     contexts = model.encode(input_ids_BKS, attention_mask_BKS, doc_scores_BK)

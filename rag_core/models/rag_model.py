@@ -93,8 +93,11 @@ class RagModel(nn.Module):
         """−log p(y|x) of each question [B], by this model's marginal, in float32.
 
         `labels` is the decoder's input row: its first token is conditioned on and not scored, every
-        later non-pad token is. Differentiable in the generator and in `doc_scores`.
+        later non-pad token is. Differentiable in the generator and in `doc_scores`. No questions, no
+        values. Raises ValueError naming what does not fit.
         """
+        if not len(doc_scores_BK):
+            return doc_scores_BK.new_zeros(0, dtype=torch.float32)
         contexts = self.encode(input_ids_BKS, attention_mask_BKS, doc_scores_BK)
         return -self.log_likelihood(contexts, labels_BT)
 
@@ -123,14 +126,15 @@ class RagModel(nn.Module):
         Raises ValueError on left padding (BART counts positions from the left edge, so it would
         change the answer) and on contexts without a token.
         """
-        if input_ids_BKS.dim() != 3 or input_ids_BKS.shape[:2] != doc_scores_BK.shape:
+        shapes = [list(t.shape) for t in (input_ids_BKS, attention_mask_BKS, doc_scores_BK)]
+        if len(shapes[0]) != 3 or shapes[0] != shapes[1] or shapes[0][:2] != shapes[2]:
             raise ValueError(
-                f"input_ids {list(input_ids_BKS.shape)} and doc_scores {list(doc_scores_BK.shape)} "
-                "do not agree; right: [B, K, S] and [B, K]"
+                f"input_ids {shapes[0]}, attention_mask {shapes[1]} and doc_scores {shapes[2]} "
+                "do not agree; right: [B, K, S], [B, K, S] and [B, K]"
             )
         prior_BK = marginals.doc_log_prior(doc_scores_BK)
         present_BK = ~torch.isneginf(prior_BK)
-        ids_NS, mask_NS = input_ids_BKS[present_BK], attention_mask_BKS[present_BK]
+        ids_NS, mask_NS = input_ids_BKS[present_BK], (attention_mask_BKS[present_BK] != 0).long()
         if (mask_NS[:, 1:] > mask_NS[:, :-1]).any():
             raise ValueError("contexts must be padded on the right; this batch has padding before tokens")
         lengths_N = mask_NS.sum(dim=1)
@@ -149,9 +153,10 @@ class RagModel(nn.Module):
         Zero where a position is not scored or a passage is absent. Only scored positions go through
         the vocabulary projection.
         """
+        B, K = contexts.prior_BK.shape
+        labels_BT = self._checked_labels(labels_BT, B)
         inputs_BT, targets_BT = labels_BT[:, :-1], labels_BT[:, 1:]
         scored_BT = targets_BT != self.target_layout.pad
-        B, K = contexts.prior_BK.shape
         log_probs_BKT = contexts.prior_BK.new_zeros((B, K, targets_BT.shape[1]))
         if not scored_BT.any():
             return log_probs_BKT, scored_BT
@@ -163,6 +168,20 @@ class RagModel(nn.Module):
         log_probs_M = -nn.functional.cross_entropy(logits_MV, targets_M, reduction="none")
         cells_BKT = contexts.present_BK[:, :, None] & scored_BT[:, None, :]
         return log_probs_BKT.masked_scatter(cells_BKT, log_probs_M), scored_BT
+
+    def _checked_labels(self, labels_BT: torch.Tensor, B: int) -> torch.Tensor:
+        if labels_BT.dim() != 2 or len(labels_BT) != B or labels_BT.is_floating_point():
+            raise ValueError(
+                f"labels {list(labels_BT.shape)} of {labels_BT.dtype} for {B} questions; right: ids [B, T]"
+            )
+        vocabulary = self.generator.config.vocab_size
+        if labels_BT.numel() and not 0 <= int(labels_BT.min()) <= int(labels_BT.max()) < vocabulary:
+            beyond = labels_BT[(labels_BT < 0) | (labels_BT >= vocabulary)][0]
+            raise ValueError(
+                f"labels hold the token id {int(beyond)}; the vocabulary has {vocabulary}, "
+                f"and padding is {self.target_layout.pad}"
+            )
+        return labels_BT.long()
 
     # -- decoding --------------------------------------------------------------------------------
 

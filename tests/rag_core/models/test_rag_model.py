@@ -77,3 +77,42 @@ def test_shapes_that_do_not_agree_are_refused():
         model.nll(ids, mask * 0, scores, LABELS)
     with pytest.raises(ValueError, match="no passage"):
         model.nll(ids, mask, torch.full_like(scores, -math.inf), LABELS)
+
+
+@pytest.mark.parametrize("kind", ["sequence", "token"])
+@torch.no_grad()
+def test_masks_and_ids_of_any_kind_say_the_same(kind):
+    model = tiny_rag(kind, vocab_size=9)
+    ids, mask, scores = random_batch(B=2, K=3, vocab_size=9)
+    expected = model.nll(ids, mask, scores, LABELS)
+    for other in (mask.bool(), mask.float(), mask.int(), 2 * mask):
+        assert torch.equal(model.nll(ids, other, scores, LABELS), expected)
+    assert torch.equal(model.nll(ids.int(), mask, scores.double(), LABELS.int()), expected)
+    assert model.nll(ids[:0], mask[:0], scores[:0], LABELS[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (
+            torch.tensor([[2, 5, 6, 2], [2, 7, 2, -100]]),
+            "token id -100; the vocabulary has 9, and padding is 1",
+        ),
+        (torch.tensor([[2, 5, 6, 2], [2, 7, 2, 9]]), "token id 9"),
+        (LABELS[:1], r"labels \[1, 4\] of torch.int64 for 2 questions"),
+        (LABELS[0], r"labels \[4\]"),
+        (LABELS.float(), "torch.float32"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(labels, message):
+    model = tiny_rag(vocab_size=9)
+    with pytest.raises(ValueError, match=message):
+        model.nll(*random_batch(B=2, K=3, vocab_size=9), labels)
+
+
+def test_a_mask_of_another_shape_is_refused():
+    """Cut to the mask's width the contexts would give other numbers without a word."""
+    model = tiny_rag(vocab_size=9)
+    ids, mask, scores = random_batch(B=2, K=3, vocab_size=9)
+    with pytest.raises(ValueError, match=r"attention_mask \[2, 3, 4\].*do not agree"):
+        model.nll(ids, mask[:, :, :4], scores, LABELS)
