@@ -47,11 +47,15 @@ def answers(model, batch, config, size):
 
 
 def assert_same(found, expected, case):
+    """The same rows with the same likelihoods; rows whose likelihoods agree to 1e-4 may change places."""
     assert len(found) == len(expected)
+    ties = 0
     for b, (one, other) in enumerate(zip(found, expected)):
-        assert [h.token_ids for h in one] == [h.token_ids for h in other], (case, b)
+        assert len(one) == len(other), (case, b)
         for mine, yours in zip(one, other):
-            assert mine.log_prob == pytest.approx(yours.log_prob, abs=2e-4), (case, b)
+            assert mine.log_prob == pytest.approx(yours.log_prob, abs=1e-4), (case, b)
+        ties += [h.token_ids for h in one] != [h.token_ids for h in other]
+    assert ties <= N // 100, (case, ties)
 
 
 @pytest.mark.timeout(1800 if N == 500 else 300)
