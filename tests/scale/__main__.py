@@ -1,8 +1,9 @@
 """`python -m tests.scale [--sizes 10000 100000 1000000]`: the chain over generated passages, and its rates.
 
 Every stage is a command in a process of its own, as a user starts it. Start-up is what the same command
-takes over 200 passages (and all the questions); the rate is passages over what the rest took. Memory is the
-most that one process of the stage held.
+takes over 200 passages (and all the questions), the median of three; a rate is passages by the processor
+seconds beyond it, so that other work on the machine changes little. eval's cost is its questions': its rate
+is questions by all of its processor seconds. Memory is the most that one process of the stage held.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ STAGES = ("split", "embed", "index", "retrieve", "eval")
 
 @dataclass(frozen=True)
 class Measured:
-    """One stage over one corpus: seconds of the whole process, and the largest resident memory."""
+    """One stage over one corpus: seconds of the whole command, on the clock and of processors; memory."""
 
     seconds: float
+    processor: float
     megabytes: float
 
 
@@ -46,18 +48,21 @@ def measure(words: list[str], threads: int) -> Measured:
         peak = [0]
         watch = threading.Thread(target=_watch, args=(child, peak), daemon=True)
         watch.start()
-        code = child.wait()
+        _, status, used = os.wait4(child.pid, 0)
         seconds = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
         watch.join()
-        if code:
+        if child.returncode:
             said.seek(0)
-            raise RuntimeError(f"{' '.join(words)}: exit code {code}\n{said.read().decode()[-3000:]}")
-    return Measured(seconds, peak[0] / 1024)
+            raise RuntimeError(
+                f"{' '.join(words)}: exit code {child.returncode}\n{said.read().decode()[-3000:]}"
+            )
+    return Measured(seconds, used.ru_utime + used.ru_stime, peak[0] / 1024)
 
 
 def _watch(child: subprocess.Popen[bytes], peak: list[int]) -> None:
     """Keep the largest `VmHWM` (kB) among the process and those below it."""
-    while child.poll() is None:
+    while child.returncode is None:
         for pid in (child.pid, *descendants(child.pid)):
             try:
                 status = Path(f"/proc/{pid}/status").read_text()
@@ -69,14 +74,12 @@ def _watch(child: subprocess.Popen[bytes], peak: list[int]) -> None:
         time.sleep(0.1)
 
 
-def run_chain(root: Path, passages: int, questions: int, encoder: str, workers: int, threads: int) -> dict:
+def run_chain(root: Path, passages: int, questions: int, encoder: str, threads: int) -> dict:
     """All stages over `passages` generated passages; `Measured` by stage."""
-    directory = root / str(passages)
+    directory = Path(tempfile.mkdtemp(dir=root))
     write_dump(directory / "dump", passages)
     write_asked(directory / "questions.jsonl", questions, passages // PASSAGES_PER_PAGE)
     at = {name: str(directory / name) for name in STAGES}
-    apart = ["--direct_running_mode=multi_processing", f"--direct_num_workers={workers}"]
-    flags = apart if workers > 1 else []
     vectors = ["--embeddings", at["embed"]]
     asked = ["--questions", str(directory / "questions.jsonl"), "--task", "custom"]
     cut = ["--words", str(WORDS_PER_PASSAGE)]
@@ -97,7 +100,7 @@ def run_chain(root: Path, passages: int, questions: int, encoder: str, workers: 
     commands["retrieve"] += ["--top-k", "20"]
     found = {}
     for stage, words in commands.items():
-        found[stage] = measure([*words, "--output", at[stage], *flags], threads)
+        found[stage] = measure([*words, "--output", at[stage]], threads)
         print(f"  {passages:>9,} {stage:<9} {found[stage].seconds:8.1f} s", file=sys.stderr, flush=True)
     for stage, rows in (
         ("split", passages),
@@ -110,7 +113,15 @@ def run_chain(root: Path, passages: int, questions: int, encoder: str, workers: 
     return found
 
 
-def table(found: dict[int, dict[str, Measured]], small: dict[str, Measured]) -> list[str]:
+def typical(runs: list[dict[str, Measured]]) -> dict[str, Measured]:
+    """By stage, the run whose processor time is the median."""
+    return {
+        stage: sorted((run[stage] for run in runs), key=lambda m: m.processor)[len(runs) // 2]
+        for stage in STAGES
+    }
+
+
+def table(found: dict[int, dict[str, Measured]], small: dict[str, Measured], questions: int) -> list[str]:
     """A Markdown table: rates by size, their spread, start-up, memory."""
     sizes = sorted(found)
     lines = [
@@ -120,13 +131,16 @@ def table(found: dict[int, dict[str, Measured]], small: dict[str, Measured]) -> 
     ]
     lines.append("|---" * (len(sizes) + 4) + "|")
     for stage in STAGES:
-        start = small[stage].seconds
-        rates = [n / max(found[n][stage].seconds - start, 1e-3) for n in sizes]
-        shown = " | ".join(
-            f"{rate:,.0f}/s ({found[n][stage].seconds:.1f} s)" for n, rate in zip(sizes, rates)
-        )
-        memory = ", ".join(f"{found[n][stage].megabytes:,.0f}" for n in sizes)
-        lines.append(f"| {stage} | {start:.1f} | {shown} | {max(rates) / min(rates):.2f} | {memory} |")
+        start, by_size = small[stage], [found[n][stage] for n in sizes]
+        if stage == "eval":
+            rates = [questions / m.processor for m in by_size]
+        else:
+            rates = [n / max(m.processor - start.processor, 1e-3) for n, m in zip(sizes, by_size)]
+        unit = "questions/s" if stage == "eval" else "/s"
+        shown = " | ".join(f"{rate:,.0f} {unit} ({m.seconds:.1f} s)" for rate, m in zip(rates, by_size))
+        memory = ", ".join(f"{m.megabytes:,.0f}" for m in by_size)
+        spread = max(rates) / min(rates)
+        lines.append(f"| {stage} | {start.processor:.1f} | {shown} | {spread:.2f} | {memory} |")
     return lines
 
 
@@ -134,23 +148,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.scale", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--questions", type=int, default=10_000)
-    parser.add_argument("--workers", type=int, default=1, help="processes; 1: in memory")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of each process")
+    parser.add_argument("--threads", type=int, default=1, help="of the one process of a stage")
     args = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ragline-scale-") as directory:
         root = Path(directory)
         encoder = make_tiny_encoder(root / "encoder")
-        how = (args.questions, encoder, args.workers, args.threads)
-        small = run_chain(root, SMALL, *how)
+        how = (args.questions, encoder, args.threads)
+        small = typical([run_chain(root, SMALL, *how) for _ in range(3)])
         found = {n: run_chain(root, n, *how) for n in args.sizes}
     print(
         f"{date.today()}, Python {platform.python_version()}, {os.cpu_count()} cores, "
-        f"{args.workers} process(es) of {args.threads} thread(s); passages of {WORDS_PER_PASSAGE} words, "
-        f"{args.questions:,} questions, encoder of 2 layers and 32 numbers; passages a second beyond "
-        f"start-up (seconds of the whole command); {time.monotonic() - started:.0f} s in all\n"
+        f"{args.threads} thread(s); passages of {WORDS_PER_PASSAGE} words, "
+        f"{args.questions:,} questions, encoder of 2 layers and 32 numbers; rates by processor "
+        f"seconds (in brackets the whole command, on the clock); {time.monotonic() - started:.0f} s in all\n"
     )
-    print("\n".join(table(found, small)))
+    print("\n".join(table(found, small, args.questions)))
     return 0
 
 

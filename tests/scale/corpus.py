@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.beam_jobs.conftest import WORDS
 
-WORDS_PER_PASSAGE = 24
+WORDS_PER_PASSAGE = 48
 PASSAGES_PER_PAGE = 5
 PAGES_PER_FILE = 2_000
 VOCABULARY = np.array([*WORDS, *map(str, range(200))])

@@ -6,7 +6,7 @@ import pytest
 
 from beam_jobs import split
 from rag_core.run_dir import read_manifest
-from tests.scale.__main__ import STAGES, Measured, table
+from tests.scale.__main__ import STAGES, Measured, table, typical
 from tests.scale.corpus import WORDS_PER_PASSAGE, write_asked, write_dump
 
 
@@ -22,11 +22,12 @@ def test_a_dump_gives_exactly_so_many_passages(tmp_path):
 
 
 def test_rates_leave_start_up_out():
-    small = dict.fromkeys(STAGES, Measured(2.0, 100.0))
-    found = {
-        1000: dict.fromkeys(STAGES, Measured(4.0, 110.0)),
-        8000: dict.fromkeys(STAGES, Measured(12.0, 120.0)),
-    }
-    lines = table(found, small)
-    assert lines[2] == "| split | 2.0 | 500/s (4.0 s) | 800/s (12.0 s) | 1.60 | 110, 120 |"
+    small = typical([dict.fromkeys(STAGES, Measured(9.0, cpu, 90.0)) for cpu in (3.0, 2.0, 1.0)])
+    large = {1000: Measured(9.0, 4.0, 110.0), 8000: Measured(19.0, 12.0, 120.0)}
+    found = {n: dict.fromkeys(STAGES, measured) for n, measured in large.items()}
+    lines = table(found, small, 600)
+    assert lines[2] == "| split | 2.0 | 500 /s (9.0 s) | 800 /s (19.0 s) | 1.60 | 110, 120 |"
+    assert lines[-1] == (
+        "| eval | 2.0 | 150 questions/s (9.0 s) | 50 questions/s (19.0 s) | 3.00 | 110, 120 |"
+    )
     assert len(lines) == 2 + len(STAGES)
