@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 
 GELU_LEAST = -0.17  # GELU's minimum is -0.16997: one range for all, and no pass to look for it
-_ZERO = 128  # where 0 lies among the 256 levels of a range that is symmetric about it
 
 
 def is_supported(device: torch.device) -> bool:
@@ -22,6 +21,7 @@ def is_supported(device: torch.device) -> bool:
 class Int8Linear(torch.nn.Module):
     """One or more linear layers that read the same input, as one integer product; float32 in and out.
 
+    With x = least + step·u, u in 0..255: x·W = step·(u·W) + least·(column sums of W).
     after_gelu: the input comes from GELU and is nobody else's; it is overwritten.
     """
 
@@ -30,35 +30,44 @@ class Int8Linear(torch.nn.Module):
     def __init__(self, *layers: torch.nn.Linear, after_gelu: bool = False) -> None:
         super().__init__()
         weight_OI = torch.cat([layer.weight.detach().float() for layer in layers])
-        biases = [_bias(layer) for layer in layers]
+        self._bias_O = torch.cat([_bias(layer) for layer in layers])
         self._scale_O = weight_OI.abs().amax(1).clamp_(min=1e-30) / 127
         integers_OI = (weight_OI / self._scale_O[:, None]).round_().to(torch.int8)
-        sums_O = (integers_OI.double().sum(1) * self._scale_O).float()
+        self._sums_O = (integers_OI.double().sum(1) * self._scale_O).float()
         self._after_gelu = after_gelu
-        # x·W = step·(u·W) + least·(column sums of W), and for the symmetric range step·(u·W − 128·sums).
-        self._bias_O = torch.cat(biases) + (GELU_LEAST * sums_O if after_gelu else 0.0)
-        self._shift_O = None if after_gelu else -float(_ZERO) * sums_O
+        if after_gelu:  # `least` is the same for all tokens
+            self._bias_O += GELU_LEAST * self._sums_O
         self._packed = torch.ops.onednn.qlinear_prepack(integers_OI, None)
         self._zeros_O = torch.zeros(len(self._bias_O), dtype=torch.int32)
 
     def forward(self, input_XI: torch.Tensor) -> torch.Tensor:
         """[..., O] from [..., I]."""
         input_TI = input_XI.flatten(0, -2)
-        levels_TI, step_T1 = gelu_levels(input_TI) if self._after_gelu else symmetric_levels(input_TI)
+        if self._after_gelu:
+            levels_TI, step_T1 = gelu_levels(input_TI)
+        else:
+            levels_TI, step_T1, least_T1 = levels(input_TI)
         products_TO = torch.ops.onednn.qlinear_pointwise(
-            levels_TI, 1.0, 0, self._packed, self._scale_O, self._zeros_O, self._shift_O,
+            levels_TI, 1.0, 0, self._packed, self._scale_O, self._zeros_O, None,
             1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         torch.addcmul(self._bias_O, products_TO, step_T1, out=products_TO)
+        if not self._after_gelu:
+            products_TO.addcmul_(least_T1, self._sums_O)
         return products_TO.unflatten(0, input_XI.shape[:-1])
 
 
-def symmetric_levels(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each row as u in 1..255 (uint8) [T, I] and its step [T, 1]: x ≈ step·(u − 128)."""
-    largest_T1 = torch.maximum(rows_TI.amax(1, keepdim=True), -rows_TI.amin(1, keepdim=True))
-    step_T1 = largest_T1.clamp_(min=1e-30).div_(127)
+def levels(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Each row as u in 0..255 (uint8) [T, I], its step and its least number [T, 1]: x ≈ least + step·u.
+
+    From the row's least to its largest number: a range about 0 would waste half of its levels on rows
+    with one large number, which encoders have, and cost four times the error.
+    """
+    least_T1 = rows_TI.amin(1, keepdim=True)
+    step_T1 = (rows_TI.amax(1, keepdim=True) - least_T1).clamp_(min=1e-30).div_(255)
     # The conversion cuts; half a level more makes it round to the nearest.
-    return (rows_TI * step_T1.reciprocal()).add_(_ZERO + 0.5).to(torch.uint8), step_T1
+    steps_TI = (rows_TI - least_T1).mul_(step_T1.reciprocal()).add_(0.5)
+    return steps_TI.to(torch.uint8), step_T1, least_T1
 
 
 def gelu_levels(rows_TI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rag_core.int8 import GELU_LEAST, Int8Linear, gelu_levels, is_supported, symmetric_levels
+from rag_core.int8 import GELU_LEAST, Int8Linear, gelu_levels, is_supported, levels
 
 pytestmark = pytest.mark.skipif(
     not is_supported(torch.device("cpu")), reason="no 8-bit dot products on this machine"
@@ -29,18 +29,19 @@ def test_gelus_outputs_use_the_whole_range():
     layer = torch.nn.Linear(256, 64)
     x_TI = torch.nn.functional.gelu(torch.randn(7, 256))
     wanted = layer(x_TI)
-    found = Int8Linear(layer, after_gelu=True)(x_TI.clone())
-    assert float((found - wanted).pow(2).mean().sqrt() / wanted.std()) < 0.012
-    levels, step_T1 = gelu_levels(x_TI.clone())
-    torch.testing.assert_close(GELU_LEAST + step_T1 * levels, x_TI, rtol=0, atol=float(step_T1.max()) * 0.51)
-    assert levels.amax(1).eq(255).all()
+    products = Int8Linear(layer, after_gelu=True)(x_TI.clone())
+    assert float((products - wanted).pow(2).mean().sqrt() / wanted.std()) < 0.012
+    found, step_T1 = gelu_levels(x_TI.clone())
+    torch.testing.assert_close(GELU_LEAST + step_T1 * found, x_TI, rtol=0, atol=float(step_T1.max()) * 0.51)
+    assert found.amax(1).eq(255).all()
 
 
-def test_levels_of_a_symmetric_range():
-    rows = torch.tensor([[-2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    levels, step_T1 = symmetric_levels(rows)
-    assert levels.tolist() == [[1, 128, 192], [128, 128, 128]]
-    torch.testing.assert_close(step_T1[0], torch.tensor([2.0 / 127]))
+def test_levels_reach_from_the_least_to_the_largest():
+    rows = torch.tensor([[-1.0, 0.0, 4.1], [2.0, 2.0, 2.0]])
+    found, step_T1, least_T1 = levels(rows)
+    assert found.tolist() == [[0, 50, 255], [0, 0, 0]]
+    torch.testing.assert_close(step_T1[0], torch.tensor([0.02]))
+    assert least_T1[:, 0].tolist() == [-1.0, 2.0]
 
 
 @torch.no_grad()
