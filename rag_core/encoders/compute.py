@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rag_core.encoders.text_encoder import TextEncoder, pool
+from rag_core.encoders.text_encoder import NonFiniteVectorError, TextEncoder, pool
 from rag_core.errors import UsageError
 from rag_core.int8 import is_supported
 
@@ -33,9 +33,14 @@ def fastest_compute(name: str, device: str | None = None) -> str:
     for compute in ("fp32", "bf16", "int8"):
         if compute != "fp32" and not has_instructions(compute, device):
             continue
-        encoder = load_encoder(name, compute, device=device)
-        encoder.encode_passages(words[:2], texts[:2])
-        seconds, vectors_ND = min((_timed(encoder, texts) for _ in range(2)), key=lambda timed: timed[0])
+        try:
+            encoder = load_encoder(name, compute, device=device)
+            encoder.encode_passages(words[:2], texts[:2])
+            seconds, vectors_ND = min((_timed(encoder, texts) for _ in range(2)), key=lambda timed: timed[0])
+        except (UsageError, NonFiniteVectorError):
+            if compute == "fp32":
+                raise
+            continue  # a model that has no such form, or whose numbers it does not hold
         exact_ND = vectors_ND if exact_ND is None else exact_ND
         lengths_N = np.linalg.norm(vectors_ND, axis=1) * np.linalg.norm(exact_ND, axis=1)
         cosines_N = (vectors_ND * exact_ND).sum(axis=1) / lengths_N

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from rag_core.errors import UsageError
 from rag_core.int8 import Int8Linear
 
 
@@ -18,7 +19,7 @@ class Int8Bert:
 
     def __init__(self, bert: Any) -> None:
         if bert.config.hidden_act != "gelu":
-            raise ValueError(f"hidden_act {bert.config.hidden_act!r}; int8 knows 'gelu'")
+            raise UsageError(f"compute int8: knows no {bert.config.hidden_act!r} layers; use bf16 or fp32")
         self._embeddings = bert.embeddings
         self._heads = bert.config.num_attention_heads
         self._layers = [_Layer(layer) for layer in bert.encoder.layer]

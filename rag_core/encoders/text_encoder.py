@@ -5,9 +5,12 @@ Shapes: N passages · Q questions · B rows of a batch · S tokens of a row · D
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +28,7 @@ from rag_core.encoders.batch_plan import (
     Batch,
     plan_batches,
 )
+from rag_core.encoders.tokens import Tokens, tokenize, valid_texts
 from rag_core.errors import DataError
 
 METADATA_FILE = "ragline_encoder.json"
@@ -48,9 +52,13 @@ class EncoderSpec:
 
     def __post_init__(self) -> None:
         if self.pooling not in ("cls", "mean"):
-            raise ValueError(f"pooling {self.pooling!r}; known are 'cls' and 'mean'")
-        if self.max_length < 4:
-            raise ValueError(f"max_length {self.max_length}; a passage needs at least 4 tokens")
+            raise DataError(f"pooling {self.pooling!r}; known are 'cls' and 'mean'")
+        if type(self.max_length) is not int or self.max_length < 4:
+            raise DataError(f"max_length {self.max_length!r}; a passage needs at least 4 tokens")
+        if not isinstance(self.score_scale, int | float) or not math.isfinite(self.score_scale):
+            raise DataError(f"score_scale {self.score_scale!r}; need a finite number")
+        if type(self.normalize) is not bool or type(self.pair_token_types) is not bool:
+            raise DataError("normalize and pair_token_types; need true or false")
 
 
 class NonFiniteVectorError(DataError):
@@ -65,8 +73,9 @@ class NonFiniteVectorError(DataError):
 class EncodedCounts(threading.local):
     """Counted by each thread for itself, so that a job's part counts its own texts alone.
 
-    truncated: texts cut at max_length. repaired: texts with lone surrogates, each read as U+FFFD.
-    tokens, padding: positions that went through the model, with a token and without.
+    truncated: texts cut at max_length. repaired: texts with lone surrogates, each read as U+FFFD; both
+    of calls that gave vectors. tokens, padding: positions that went through the model, with a token and
+    without.
     """
 
     def __init__(self) -> None:
@@ -77,8 +86,9 @@ class TextEncoder:
     """A BERT-style encoder with its tokenizer and `EncoderSpec`; made by `load_encoder`.
 
     name: what it was loaded as. dim: numbers in a vector. fingerprint: SHA-256 over weights, tokenizer
-    and spec. fits_passage_encoder: fingerprint of the passage encoder whose vectors the question
-    vectors belong with (its own for a bi-encoder, None where unknown, kept through training).
+    and spec; loaded_fingerprint: what it was at first. fits_passage_encoder: fingerprint of the passage
+    encoder whose vectors the question vectors belong with (its own for a bi-encoder, None where unknown,
+    kept through training).
     counts: what this thread has encoded with it, see `EncodedCounts`.
     """
 
@@ -115,9 +125,9 @@ class TextEncoder:
         self._tokenizer_digest = _tokenizer_digest(self._fast)
         self._fast.enable_truncation(spec.max_length, strategy="longest_first")
         self._digest_before_rounding: str | None = None
-        self._loaded_fingerprint = self.fingerprint
+        self.loaded_fingerprint = self.fingerprint
         if fits_passage_encoder is None and is_bi_encoder:
-            fits_passage_encoder = self._loaded_fingerprint
+            fits_passage_encoder = self.loaded_fingerprint
         self.fits_passage_encoder = fits_passage_encoder
 
     # -- identity ---------------------------------------------------------------------------------
@@ -170,19 +180,19 @@ class TextEncoder:
         """
         if len(titles) != len(texts):
             raise ValueError(f"{len(titles)} titles but {len(texts)} texts")
-        pairs = list(zip(self._clean(titles), self._clean(texts)))
-        return self._encode(self._fast.encode_batch(pairs), ids)
+        return self._encode([titles, texts], ids)
 
     def encode_questions(self, questions: Sequence[str], *, ids: Sequence[str] | None = None) -> np.ndarray:
         """Vectors [Q, D] float32 of questions, read as `[CLS] question [SEP]`."""
-        return self._encode(self._fast.encode_batch(self._clean(questions)), ids)
+        return self._encode([questions], ids)
 
     def tokenize_questions(self, questions: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """`input_ids_BS` and `attention_mask_BS` (int64), padded to the longest, for `embed`."""
-        encodings = self._fast.encode_batch(self._clean(questions))
-        self._count_truncated(encodings)
-        length = max((len(e.ids) for e in encodings), default=0)
-        input_ids_BS, mask_BS, _ = self._tensors(encodings, range(len(encodings)), length)
+        texts, repaired = valid_texts(questions)
+        tokens = tokenize(self._fast, texts)
+        self._count_texts(tokens, repaired)
+        length = max(map(len, tokens), default=0)
+        input_ids_BS, mask_BS, _ = self._tensors(tokens, range(len(tokens)), length)
         return input_ids_BS, mask_BS
 
     def embed(
@@ -211,28 +221,31 @@ class TextEncoder:
         pooled_BD = pooled_BD.float()
         return torch.nn.functional.normalize(pooled_BD, dim=-1) if self.spec.normalize else pooled_BD
 
-    def _encode(self, encodings: list[Any], ids: Sequence[str] | None) -> np.ndarray:
-        self._count_truncated(encodings)
-        vectors_ND = np.empty((len(encodings), self.dim), dtype=np.float32)
+    def _encode(self, columns: Sequence[Sequence[str]], ids: Sequence[str] | None) -> np.ndarray:
+        valid = [valid_texts(column) for column in columns]
+        tokens = tokenize(self._fast, *(texts for texts, _ in valid))
+        vectors_ND = np.empty((len(tokens), self.dim), dtype=np.float32)
         plan = plan_batches(
-            [len(e.ids) for e in encodings], ids, token_budget=self.token_budget, max_length=self.max_length
+            list(map(len, tokens)), ids, token_budget=self.token_budget, max_length=self.max_length
         )
         was_training = self.module.training
         self.module.eval()
         try:
             with torch.inference_mode():
                 for batch in plan:
-                    self._encode_batch(encodings, batch, vectors_ND)
+                    self._encode_batch(tokens, batch, vectors_ND)
         finally:
             self.module.train(was_training)
         bad = np.flatnonzero(~np.isfinite(vectors_ND).all(axis=1)).tolist()
         if bad:
             labels = [ids[row] if ids is not None else f"row {row}" for row in bad]
             raise NonFiniteVectorError(self.name, bad, labels)
+        # Only now: whoever takes the bad ones out and calls again shall not count the rest twice.
+        self._count_texts(tokens, sum(repaired for _, repaired in valid))
         return vectors_ND
 
-    def _encode_batch(self, encodings: list[Any], batch: Batch, vectors_ND: np.ndarray) -> None:
-        input_ids_BS, mask_BS, types_BS = self._tensors(encodings, batch.rows, batch.length)
+    def _encode_batch(self, tokens: list[Tokens], batch: Batch, vectors_ND: np.ndarray) -> None:
+        input_ids_BS, mask_BS, types_BS = self._tensors(tokens, batch.rows, batch.length)
         device = self.device
         vectors_BD = self.embed(
             input_ids_BS.to(device),
@@ -240,39 +253,27 @@ class TextEncoder:
             types_BS.to(device) if self.spec.pair_token_types else None,
         )
         vectors_ND[list(batch.rows)] = vectors_BD.cpu().numpy()
-        tokens = sum(len(encodings[row].ids) for row in batch.rows)
-        self.counts.tokens += tokens
-        self.counts.padding += len(batch.rows) * batch.length - tokens
+        n_tokens = sum(len(tokens[row]) for row in batch.rows)
+        self.counts.tokens += n_tokens
+        self.counts.padding += len(batch.rows) * batch.length - n_tokens
 
     def _tensors(
-        self, encodings: list[Any], rows: Iterable[int], length: int
+        self, tokens: list[Tokens], rows: Iterable[int], length: int
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         rows = list(rows)
         input_ids_BS = np.full((len(rows), length), self._pad_id, dtype=np.int64)
         mask_BS = np.zeros((len(rows), length), dtype=np.int64)
         types_BS = np.zeros((len(rows), length), dtype=np.int64)
         for i, row in enumerate(rows):
-            n = len(encodings[row].ids)
-            input_ids_BS[i, :n] = encodings[row].ids
-            types_BS[i, :n] = encodings[row].type_ids
+            n = len(tokens[row])
+            input_ids_BS[i, :n] = tokens[row].ids_S
+            types_BS[i, :n] = tokens[row].types_S
             mask_BS[i, :n] = 1
         return torch.from_numpy(input_ids_BS), torch.from_numpy(mask_BS), torch.from_numpy(types_BS)
 
-    def _count_truncated(self, encodings: list[Any]) -> None:
-        self.counts.truncated += sum(1 for e in encodings if e.overflowing)
-
-    def _clean(self, texts: Sequence[str]) -> list[str]:
-        """Texts with lone surrogates, which no tokenizer reads, made valid; such texts are counted."""
-        cleaned = list(texts)
-        for i, text in enumerate(cleaned):
-            if not isinstance(text, str):
-                raise ValueError(f"text {i} is {type(text).__name__}, need str")
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                cleaned[i] = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-                self.counts.repaired += 1
-        return cleaned
+    def _count_texts(self, tokens: list[Tokens], repaired: int) -> None:
+        self.counts.truncated += sum(1 for t in tokens if t.truncated)
+        self.counts.repaired += repaired
 
     # -- storage ----------------------------------------------------------------------------------
 
@@ -285,16 +286,21 @@ class TextEncoder:
             raise ValueError(f"{self.name}: loaded with compute={self.compute!r}; save needs fp32")
         directory = os.fspath(directory)
         os.makedirs(directory, exist_ok=True)
-        with quiet_transformers():
-            self.module.save_pretrained(directory)
-        self.tokenizer.save_pretrained(directory)
         metadata = {
             **asdict(self.spec),
             "fingerprint": self.fingerprint,
             "fits_passage_encoder": self.fits_passage_encoder,
         }
-        # Last: a directory with this file is complete.
-        files.write_json(files.join(directory, METADATA_FILE), metadata)
+        with tempfile.TemporaryDirectory(dir=directory, prefix=files.ATTEMPT) as attempt:
+            with quiet_transformers():
+                self.module.save_pretrained(attempt)
+            self.tokenizer.save_pretrained(attempt)
+            files.write_json(files.join(attempt, METADATA_FILE), metadata)
+            # config.json goes first and comes last: what has none is no model, whatever else lies there.
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(directory, "config.json"))
+            for name in sorted(os.listdir(attempt), key=lambda name: name == "config.json"):
+                os.replace(os.path.join(attempt, name), os.path.join(directory, name))
 
 
 def pool(hidden_BSD: torch.Tensor, attention_mask_BS: torch.Tensor, pooling: str) -> torch.Tensor:
