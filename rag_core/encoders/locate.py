@@ -20,8 +20,8 @@ MINILM_SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
-# Weights of other frameworks, and ones that only pickle can read, are of no use here.
-_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "pytorch_model.bin"]
+# Weights of other frameworks are of no use here.
+_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "pytorch_model*.bin"]
 
 
 def locate(name: str) -> str:

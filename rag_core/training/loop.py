@@ -90,6 +90,7 @@ def train(
             per_step = (time.monotonic() - started) / (progress.step - first)
             figures = {**window.norms, **monitor.figures(), "ids": progress.ids_seen}
             figures["without_passages"] = len(window.without_passages)
+            figures["truncated_passages"] = window.truncated_passages
             log.step(progress.step, steps, per_step, loss=window.loss, **figures)
         if (warning := monitor.warning(len(examples))) is not None:
             log.record(step=progress.step, warning=warning)

@@ -12,6 +12,7 @@ import torch
 from rag_core.decoding.labels import label_tokens
 from rag_core.models.context import ContextBuilder, pad_rows
 from rag_core.models.rag_model import EncodedContexts, RagModel
+from rag_core.training.examples import Example
 from rag_core.training.retrieval import Retrieved
 
 
@@ -23,7 +24,6 @@ class Batcher:
         self.builder = ContextBuilder(model.generator.tokenizer, model.context_format)
         self.max_target_length = max_target_length
         self.labels = dict(zip(labels, label_tokens(tuple(labels), model.generator.tokenizer)))
-        self.n_truncated_targets = 0
         self._rows: dict[tuple[str, bool], list[int]] = {}
 
     def contexts(
@@ -61,9 +61,23 @@ class Batcher:
         if is_label:
             return layout.row([self.labels[target]], label=True)
         (ids,) = tokenizer.encode([target.strip()])
-        room = max(self.max_target_length - len(layout.prefix) - 1, 1)
-        self.n_truncated_targets += len(ids) > room
-        return layout.row(ids[:room])
+        return layout.row(ids[: self._target_room])
+
+    @property
+    def _target_room(self) -> int:
+        return max(self.max_target_length - len(self.model.target_layout.prefix) - 1, 1)
+
+    def count_cut(self, examples: Sequence[Example]) -> dict[str, int]:
+        """How many pairs have a target, and how many a question, that is cut to fit."""
+        tokenizer, form = self.builder.tokenizer, self.builder.format
+        texts = [e.target.strip() for e in examples if not e.is_label]
+        lead = form.prefix if self.model.kind == "closed_book" else form.doc_sep
+        room = form.max_length - len(tokenizer.before) - len(tokenizer.after)
+        asked = tokenizer.encode([lead + e.question for e in examples])
+        return {
+            "targets": sum(len(ids) > self._target_room for ids in tokenizer.encode(texts)),
+            "questions": sum(len(ids) > room for ids in asked),
+        }
 
 
 def window_loss(

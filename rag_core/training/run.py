@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from rag_core import files
 from rag_core.checkpoints.native import save_native
 from rag_core.checkpoints.store import MARKER
-from rag_core.datasets import LoadedQuestions, load_questions
+from rag_core.datasets import load_questions
 from rag_core.decoding.labels import label_tokens
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
@@ -33,9 +33,10 @@ from rag_core.schemas import Question
 from rag_core.stages import stage_manifest
 from rag_core.training.config import TrainConfig
 from rag_core.training.distributed import Group
-from rag_core.training.examples import Example, describe
+from rag_core.training.examples import describe
 from rag_core.training.log import Log
 from rag_core.training.loop import Progress, train
+from rag_core.training.loss import Batcher
 from rag_core.training.retrieval import Bm25Retriever, DenseRetriever, Retriever
 from rag_core.training.state import is_full, last_state, latest_state
 from rag_core.training.targets import training_pairs
@@ -107,11 +108,10 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
         model.info["text_answers"] = not all(example.is_label for example in examples)
     dev = load_dev(config) if config.dev else []
     steps = plan_steps(config, len(examples))
+    cut = Batcher(model, config.max_target_length, config.labels).count_cut(examples)
     log.line(describe(loaded, examples))
-    log.line(
-        f"plan: {steps} steps of {config.batch_size} questions "
-        f"({steps * config.batch_size / len(examples):.1f} epochs), seed {config.seed}"
-    )
+    for line in plan_lines(config, len(examples), steps, cut):
+        log.line(line)
     retriever = build_retriever(config, model)
     progress = train(model, examples, retriever, config, work, steps=steps, dev=dev, log=log)
     if claimed is None:
@@ -121,7 +121,13 @@ def _run(config: TrainConfig, model: RagModel, claimed: RunDir | None, group: Gr
     if (work / "last").is_dir():
         shutil.rmtree(output / "_last", ignore_errors=True)
         (work / "last").rename(output / "_last")
-    manifest = _finish(config, model, claimed, loaded, examples, progress, time.monotonic() - started)
+    counts = {
+        "questions": len(loaded.questions),
+        "rejected": loaded.reasons,
+        "examples": len(examples),
+        "truncated": cut,
+    }
+    manifest = _finish(config, model, claimed, counts, progress, time.monotonic() - started)
     shutil.rmtree(work, ignore_errors=True)  # last: until the manifest is there, a restart goes on from it
     return manifest
 
@@ -151,6 +157,22 @@ def plan_steps(config: TrainConfig, n_examples: int) -> int:
     if steps < 1:
         raise UsageError(f"{n_examples} examples, epochs {config.epochs}: no step to make")
     return steps
+
+
+def plan_lines(config: TrainConfig, n_examples: int, steps: int, cut: dict[str, int]) -> list[str]:
+    """What is about to happen, and what of it can hardly be meant."""
+    epochs = steps * config.batch_size / n_examples
+    lines = [
+        f"plan: {steps} steps of {config.batch_size} questions ({epochs:.1f} epochs), seed {config.seed}"
+    ]
+    for what, n in cut.items():
+        if n:
+            lines.append(f"cut to fit: {n} of {n_examples} {what}")
+    if config.warmup_steps >= steps:
+        lines.append(f"warning: the warm-up of {config.warmup_steps} steps ends after the last one")
+    if config.dev is None and (config.eval_every or config.patience):
+        lines.append("warning: without --dev nothing is evaluated, and patience has no effect")
+    return lines
 
 
 def build_model(config: TrainConfig) -> RagModel:
@@ -260,8 +282,7 @@ def _finish(
     config: TrainConfig,
     model: RagModel,
     claimed: RunDir,
-    loaded: LoadedQuestions,
-    examples: Sequence[Example],
+    counts: dict[str, Any],
     progress: Progress,
     seconds: float,
 ) -> dict[str, Any]:
@@ -275,9 +296,7 @@ def _finish(
         "parts": [],  # a checkpoint has no rows; what it is made of enters the digest
         "rows": 0,
         "content_digest": digest_of([weights_digest(model.generator), encoder and encoder.fingerprint]),
-        "questions": len(loaded.questions),
-        "rejected": loaded.reasons,
-        "examples": len(examples),
+        **counts,
         "steps": progress.step,
         "best_step": progress.best_step,
         "dev_exact_match": progress.best_em,

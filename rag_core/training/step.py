@@ -29,12 +29,14 @@ class Window:
 
     `without_passages`: this process's questions for which nothing was found (BM25 without a common word).
     They have no marginal and add nothing; the loss is divided by the whole window all the same.
+    `truncated_passages`: contexts of this process whose passage was cut to fit.
     """
 
     loss: float
     norms: dict[str, float]
     retrieved: list[Retrieved]
     without_passages: list[str]
+    truncated_passages: int
 
 
 class Stepper:
@@ -59,7 +61,7 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         mine = self.group.share(picked)
         size = self.config.micro_batch_size or max(len(mine), 1)
-        total, seen, alone = 0.0, [], []
+        total, seen, alone, cut = 0.0, [], [], self.batcher.builder.n_truncated
         parts = [mine[at : at + size] for at in range(0, len(mine), size)]
         for part, retrieved in self._retrieve(parts):
             if retrieved is not None:
@@ -68,15 +70,16 @@ class Stepper:
                 part, retrieved = _with_passages(part, retrieved)
             if part:
                 total += self._micro_batch(part, retrieved, len(picked))
+        cut = self.batcher.builder.n_truncated - cut
         (total,) = self.group.sum(total)
         self.group.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
         if not any(p.grad is not None for group in self.optimizer.param_groups for p in group["params"]):
-            return Window(total, {"grad_norm": 0.0}, seen, alone)
+            return Window(total, {"grad_norm": 0.0}, seen, alone, cut)
         self.scaler.unscale_(self.optimizer)
         norms = clip_gradients(self.optimizer, self.config.clip, self.scaler.is_enabled())
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return Window(total, norms, seen, alone)
+        return Window(total, norms, seen, alone, cut)
 
     def _retrieve(
         self, parts: Sequence[Sequence[Example]]

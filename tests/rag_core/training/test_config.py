@@ -149,3 +149,19 @@ def test_bad_records_are_counted_and_a_bad_file_is_named(closed, tmp_path, capsy
     bad = {**closed, "--output": str(tmp_path / "bad")}
     assert run({**bad, "--task": "nq", "--questions": str(tsv)}) == 3
     assert "q.tsv, line 2" in capsys.readouterr().err
+
+
+def test_the_plan_says_what_is_cut_and_what_can_hardly_be_meant(closed, tmp_path, capsys):
+    rows = [
+        {"question": "where is ada", "answers": ["oslo rome bonn kiev lima"]},
+        {"question": "where " * 80, "answers": ["oslo"]},
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert run({**closed, "--patience": "2", "--warmup-steps": "9"}) == 0
+    printed = capsys.readouterr().err
+    assert "plan: 2 steps of 4 questions (4.0 epochs), seed 0" in printed
+    assert "cut to fit: 1 of 2 targets" in printed and "cut to fit: 1 of 2 questions" in printed
+    assert "warning: the warm-up of 9 steps ends after the last one" in printed
+    assert "warning: without --dev nothing is evaluated" in printed
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert manifest["truncated"] == {"targets": 1, "questions": 1}

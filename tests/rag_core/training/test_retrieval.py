@@ -163,3 +163,12 @@ def test_the_monitor_leaves_out_questions_without_passages():
     assert monitor.figures() == {}
     monitor.add([["a", "b"], []], torch.tensor([[1.0, 1.0], [-torch.inf, -torch.inf]]), 0.5)
     assert monitor.figures()["prior_entropy"] == pytest.approx(math.log(2))
+
+
+def test_passages_that_are_cut_are_counted_in_the_log(tmp_path):
+    model, examples, retriever = training_setup()
+    model.context_format = replace(model.context_format, max_length=9)
+    log = tmp_path / "l.jsonl"
+    train(model, examples, retriever, CONFIG, tmp_path, steps=2, log=Log(log, quiet=True))
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [r["truncated_passages"] for r in records] == [12, 12]  # 4 questions of 3 passages, all too long
