@@ -1,4 +1,7 @@
-"""Jobs through a job service and a worker pool in processes of their own: the same rows as in memory."""
+"""Jobs through a job service and a worker pool in processes of their own: the same rows as in memory.
+
+Two worker processes: tests/beam_jobs/test_commands.py; all jobs on all three: `make digests`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pytest
 from beam_jobs import split
 from rag_core.errors import DataError
 from tests.runners.cluster import portable_cluster
-from tests.runners.digests import TWO_PROCESSES, local_miniature
+from tests.runners.digests import local_miniature
 
 FIVE = ("split", "embed", "index", "retrieve", "generate")
 
@@ -31,13 +34,6 @@ def apart(tmp_path_factory):
 def test_a_worker_pool_apart_gives_the_same_rows(chain, apart, name):
     root, jobs, in_memory = chain
     assert jobs[name].run(f"{root}/portable/{name}", apart) == in_memory[name]
-
-
-@pytest.mark.slow
-def test_two_processes_give_the_same_rows(chain):
-    """generate; split, embed and retrieve are in tests/beam_jobs/test_commands.py, all in `make digests`."""
-    root, jobs, in_memory = chain
-    assert jobs["generate"].run(f"{root}/processes/generate", TWO_PROCESSES) == in_memory["generate"]
 
 
 def test_bad_data_on_a_worker_apart_is_the_same_complaint(chain, apart, tmp_path):
