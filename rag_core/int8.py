@@ -9,7 +9,9 @@ Shapes: T tokens · I, O sizes of a linear layer.
 from __future__ import annotations
 
 import torch
+from torch.nn import functional as F
 
+ROWS = 64  # products are of multiples of so many rows: every shape costs a kernel of its own, which is kept
 GELU_LEAST = -0.17  # GELU's minimum is -0.16997: one range for all, and no pass to look for it
 
 
@@ -47,10 +49,11 @@ class Int8Linear(torch.nn.Module):
             levels_TI, step_T1 = gelu_levels(input_TI)
         else:
             levels_TI, step_T1, least_T1 = levels(input_TI)
+        T = len(levels_TI)
         products_TO = torch.ops.onednn.qlinear_pointwise(
-            levels_TI, 1.0, 0, self._packed, self._scale_O, self._zeros_O, None,
+            F.pad(levels_TI, (0, 0, 0, -T % ROWS)), 1.0, 0, self._packed, self._scale_O, self._zeros_O, None,
             1.0, 0, torch.float32, "none", [], "",
-        )  # fmt: skip
+        )[:T]  # fmt: skip
         torch.addcmul(self._bias_O, products_TO, step_T1, out=products_TO)
         if not self._after_gelu:
             products_TO.addcmul_(least_T1, self._sums_O)
