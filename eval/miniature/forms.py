@@ -5,8 +5,8 @@ plain reading, so that nothing is forgotten. Every name is drawn afresh from the
 evaluated world is ever shown. Writes a generator: config.json, model.safetensors (float16),
 tokenizer.json, recipe.json, train_log.jsonl.
 
-Claims come first, on short passages and with a high rate: to compare names is a new skill. From half
-of the steps on, at the latest, every form is read from whole passages.
+Claims come first, on short passages and with a high rate: to compare names is a new skill. Then every
+form is read from whole passages; in a second phase, at a lower rate, sentences and clues above all.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,28 +55,55 @@ DRAW: dict[str, Callable[[random.Random, Shape], FormReading]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    seed: int = 1
-    steps: int = 1100
+    """One phase of the training. `early`, `late`: shares of the forms in batches, while claims grow and
+    from then on; `advance_at`: the share of right labels at which claims get longer passages, and
+    `whole_from` that of the steps at which they are whole at the latest."""
+
+    seed: int
+    steps: int
+    learning_rate: float
+    decay_from: float
+    advance_at: float
+    whole_from: float
+    early: tuple[tuple[str, float], ...]
+    late: tuple[tuple[str, float], ...]
     batch: int = 32
     claims: tuple[int, ...] = (64, 48, 40, 32)  # a batch's claims, by `CLAIM_SHAPES`
-    learning_rate: float = 1.2e-3
     position_rate: float = 0.05
     warm_up: int = 30
-    decay_from: float = 0.5
     end_rate: float = 0.05
     clip: float = 1.0
     weight_decay: float = 0.01
-    advance_at: float = 0.8  # share of right labels at which claims get longer passages
-    whole_from: float = 0.5  # share of the steps at which they are whole at the latest
-    early: tuple[tuple[str, float], ...] = (
-        ("claim", 0.65), ("reading", 0.08), ("sentence", 0.1), ("clue", 0.17),
-    )  # fmt: skip
-    late: tuple[tuple[str, float], ...] = (
-        ("claim", 0.35), ("reading", 0.15), ("question", 0.1), ("sentence", 0.15), ("clue", 0.25),
-    )  # fmt: skip
     check_every: int = 25
     check_size: int = 96
     last_check: int = 256
+
+
+FIRST_PHASE = 0.75  # of the steps
+
+
+def make_recipes(steps: int, seed: int) -> tuple[Recipe, ...]:
+    """Claims first, the other forms beside them; then a lower rate, and sentences and clues above all."""
+    first = Recipe(
+        seed=seed,
+        steps=max(1, round(steps * FIRST_PHASE)),
+        learning_rate=1.2e-3,
+        decay_from=0.4,
+        advance_at=0.85,
+        whole_from=0.5,
+        early=(("claim", 0.88), ("reading", 0.12)),
+        late=(("claim", 0.35), ("reading", 0.2), ("question", 0.15), ("sentence", 0.15), ("clue", 0.15)),
+    )
+    second = replace(
+        first,
+        seed=seed + 1,
+        steps=steps - first.steps,
+        learning_rate=6e-4,
+        decay_from=0.3,
+        whole_from=0.0,
+        late=(("claim", 0.25), ("reading", 0.17), ("question", 0.08), ("sentence", 0.2), ("clue", 0.3)),
+    )
+    return tuple(recipe for recipe in (first, second) if recipe.steps)
 
 
 class Source:
@@ -156,7 +184,7 @@ def final_checks(generator: Generator, seed: int, n: int) -> dict[str, float]:
 
 
 def teach_forms(generator: Generator, recipe: Recipe, log: Callable[[dict], None]) -> Generator:
-    """Train on; `log` gets one dict per check."""
+    """One phase; `log` gets one dict per check."""
     generator.train()
     torch.manual_seed(recipe.seed)
     batches, guide, matcher = FormBatches(generator), Guide(generator), Matcher(generator)
@@ -167,7 +195,7 @@ def teach_forms(generator: Generator, recipe: Recipe, log: Callable[[dict], None
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: rate(recipe, s + 1))
     source = Source(random.Random(f"{recipe.seed}:forms"), recipe)
     check_rng = random.Random(f"{recipe.seed}:claim checks")
-    at, last, started = 0, len(CLAIM_SHAPES) - 1, time.monotonic()
+    at, last = 0, len(CLAIM_SHAPES) - 1
     losses: list[float] = []
     guidances: list[float] = []
     for step in range(1, recipe.steps + 1):
@@ -189,11 +217,8 @@ def teach_forms(generator: Generator, recipe: Recipe, log: Callable[[dict], None
             row = {"step": step, "shape": at, "loss": round(float(np.mean(losses)), 4)}
             row["guidance"] = round(float(np.mean(guidances)), 4)
             row |= check_claims(generator, batches, check_rng, CLAIM_SHAPES[at], recipe.check_size)
-            row["seconds"] = round(time.monotonic() - started, 1)
             if row["accuracy"] >= recipe.advance_at:
                 at = min(at + 1, last)
-            if step == recipe.steps:
-                row |= final_checks(generator, recipe.seed, recipe.last_check)
             log(row)
             generator.train()
             losses.clear()
@@ -206,29 +231,31 @@ def main(argv: list[str] | None = None) -> int:
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--output", type=Path, required=True, help="a directory; a generator for --generator")
     parser.add_argument("--generator", default="mini-bart", metavar="DIR|NAME", help="what to begin with")
-    parser.add_argument("--steps", type=int, default=Recipe().steps)
-    parser.add_argument("--seed", type=int, default=Recipe().seed)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
     if args.steps < 1:
         raise UsageError(f"--steps {args.steps}: must be at least 1")
     if args.output.is_file():
         raise UsageError(f"--output {args.output}: a file, not a directory")
-    recipe = Recipe(seed=args.seed, steps=args.steps)
-    training = {"generator": args.generator, "recipe": asdict(recipe), "data": DATA}
-    done = finished(args.output, training)
-    if done:
-        print(f"generator of all forms is in {args.output} already")
+    recipes = make_recipes(args.steps, args.seed)
+    training = {"generator": args.generator, "phases": [asdict(r) for r in recipes], "data": DATA}
+    if finished(args.output, training):
+        print(f"this generator is in {args.output} already")
         return 0
     generator = load_generator(args.generator)
     args.output.mkdir(parents=True, exist_ok=True)
     rows: list[dict] = []
+    started = time.monotonic()
 
-    def log(row: dict) -> None:
-        rows.append(row)
-        left = row["seconds"] / row["step"] * (recipe.steps - row["step"])
-        print(json.dumps(row), f"about {left / 60:.0f} min left", flush=True)
+    def log(phase: str, row: dict) -> None:
+        rows.append({"phase": phase, **row, "seconds": round(time.monotonic() - started, 1)})
+        print(json.dumps(rows[-1]), flush=True)
 
-    save(teach_forms(generator, recipe, log), training, args.output, rows)
+    for phase, recipe in zip(("first", "second"), recipes):
+        generator = teach_forms(generator, recipe, partial(log, phase))
+    log("last check", final_checks(generator, args.seed, recipes[0].last_check))
+    save(generator, training, args.output, rows)
     print(f"generator written to {args.output}; next: python -m rag_core.train --generator {args.output}")
     return 0
 

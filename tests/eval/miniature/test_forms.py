@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from eval.miniature.form_readings import (
     draw_question,
     draw_sentence,
 )
-from eval.miniature.forms import DRAW, Recipe, Source, draw, finished, main, rate
+from eval.miniature.forms import DRAW, Source, draw, finished, main, make_recipes, rate
 from eval.miniature.guidance import Guide
 from eval.miniature.matching import Matcher, find_matches
 from eval.miniature.statements import LABELS, PREDICATES, SENTENCE_PREFIX
@@ -161,7 +162,7 @@ def test_a_step_lowers_every_loss(generator):
 
 
 def test_batches_are_drawn_by_shares_and_the_same_for_a_seed():
-    recipe = Recipe(batch=4, claims=(8, 6, 5, 4))
+    recipe = replace(make_recipes(100, 0)[0], batch=4, claims=(8, 6, 5, 4))
 
     def first(seed):
         source = Source(random.Random(seed), recipe)
@@ -171,8 +172,17 @@ def test_batches_are_drawn_by_shares_and_the_same_for_a_seed():
     assert {len({r.claimed is None for r in batch}) for batch in first(1)} == {1}
 
 
+def test_two_phases_share_the_steps():
+    assert [r.steps for r in make_recipes(1200, 1)] == [900, 300]
+    assert [r.steps for r in make_recipes(1, 1)] == [1]
+    for recipe in make_recipes(1200, 1):
+        for shares in (recipe.early, recipe.late):
+            assert sum(share for _, share in shares) == pytest.approx(1)
+            assert {form for form, _ in shares} <= {*DRAW, "reading"}
+
+
 def test_the_rate_warms_up_and_falls():
-    recipe = Recipe(steps=100, warm_up=10, decay_from=0.5, end_rate=0.1)
+    recipe = replace(make_recipes(100, 0)[0], steps=100, warm_up=10, decay_from=0.5, end_rate=0.1)
     assert [round(rate(recipe, s), 3) for s in (1, 10, 50, 75, 100)] == [0.1, 1.0, 1.0, 0.55, 0.1]
 
 
@@ -183,7 +193,8 @@ def test_the_command_writes_a_generator_once(tmp_path, capsys, monkeypatch):
     assert run_command(main, argv) == 0
     assert load_generator(str(out)).tokenizer is not None
     about = json.loads((out / "recipe.json").read_text())
-    assert about["generator"] == "mini-bart" and about["recipe"]["steps"] == 1
+    assert about["generator"] == "mini-bart" and [p["steps"] for p in about["phases"]] == [1]
+    assert [json.loads(x)["phase"] for x in (out / "train_log.jsonl").open()] == ["first", "last check"]
     stamp = (out / "model.safetensors").stat().st_mtime_ns
     assert run_command(main, argv) == 0 and "already" in capsys.readouterr().out
     assert (out / "model.safetensors").stat().st_mtime_ns == stamp
