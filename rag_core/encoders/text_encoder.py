@@ -123,7 +123,6 @@ class TextEncoder:
         self._fast.no_padding()
         self._fast.no_truncation()
         self._tokenizer_digest = _tokenizer_digest(self._fast)
-        self._fast.enable_truncation(spec.max_length, strategy="longest_first")
         self._digest_before_rounding: str | None = None
         self.loaded_fingerprint = self.fingerprint
         if fits_passage_encoder is None and is_bi_encoder:
@@ -189,7 +188,7 @@ class TextEncoder:
     def tokenize_questions(self, questions: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """`input_ids_BS` and `attention_mask_BS` (int64), padded to the longest, for `embed`."""
         texts, repaired = valid_texts(questions)
-        tokens = tokenize(self._fast, texts)
+        tokens = tokenize(self._fast, self.max_length, texts)
         self._count_texts(tokens, repaired)
         length = max(map(len, tokens), default=0)
         input_ids_BS, mask_BS, _ = self._tensors(tokens, range(len(tokens)), length)
@@ -223,7 +222,7 @@ class TextEncoder:
 
     def _encode(self, columns: Sequence[Sequence[str]], ids: Sequence[str] | None) -> np.ndarray:
         valid = [valid_texts(column) for column in columns]
-        tokens = tokenize(self._fast, *(texts for texts, _ in valid))
+        tokens = tokenize(self._fast, self.max_length, *(texts for texts, _ in valid))
         vectors_ND = np.empty((len(tokens), self.dim), dtype=np.float32)
         plan = plan_batches(
             list(map(len, tokens)), ids, token_budget=self.token_budget, max_length=self.max_length

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -79,6 +80,43 @@ def test_tokens_do_not_depend_on_how_texts_are_dealt_out(bert_dir, monkeypatch):
     assert (encoder.encode_passages(texts, texts[::-1]) == right_ND).all()
     assert encoder.counts.truncated == 2 * cut > 0
     assert list(tokens._calls([])) == []
+
+
+@pytest.mark.parametrize("length", [4, 5, 16, 17, 64])
+def test_cuts_are_those_of_the_tokenizers_library(bert_dir, length):
+    from tokenizers import Tokenizer
+
+    fast = load_encoder(bert_dir)._fast
+    library = Tokenizer.from_str(fast.to_str())
+    library.enable_truncation(length, strategy="longest_first")
+    words = "the king of lake zz [SEP]".split()
+    sizes = (
+        0,
+        1,
+        2,
+        length // 2 - 2,
+        length // 2 - 1,
+        length // 2,
+        length - 3,
+        length - 2,
+        length,
+        3 * length,
+    )
+    pairs = [
+        [" ".join(words[(n * i) % 6] for i in range(size)) for size in (n, m)] for n in sizes for m in sizes
+    ]
+    for columns, inputs in ((list(zip(*pairs)), pairs), ([[one for one, _ in pairs]], [p[0] for p in pairs])):
+        for found, right in zip(tokens.tokenize(fast, length, *columns), library.encode_batch(inputs)):
+            assert (found.ids_S.tolist(), found.types_S.tolist()) == (right.ids, right.type_ids)
+            assert found.truncated == bool(right.overflowing)
+
+
+def test_a_long_title_over_a_long_text_takes_no_minutes(bert_dir):
+    """The library pairs every piece beyond the cut of the one with every piece of the other: 27 s here."""
+    encoder = load_encoder(bert_dir)
+    started = time.process_time()
+    encoder.encode_passages(["the king " * 5000], ["a lake " * 5000])
+    assert time.process_time() - started < 3 and encoder.counts.truncated == 1
 
 
 def test_equal_ids_are_no_trouble(bert_dir):
