@@ -112,6 +112,8 @@ class Reader:
             return Figure(None, why=f"{metric} is not in both {name} and {baseline}")
         ids = self.inside(seed, name, slice_)
         found = compare_metric(*(replace(r, rows=r.rows.loc[ids]) for r in (before, after)), metric)
+        if found.difference is None:
+            return Figure(None, why=f"{metric} is undefined in one of the two, or no question is left")
         return Figure(found.difference, found.ci_low, found.ci_high, found.n)
 
     def _with(self, seed: int, name: str, metric: str) -> Results:

@@ -161,6 +161,8 @@ def test_a_difference_is_that_of_the_comparison(out):
         out, kind="difference", metric="exact_match", baseline="closed", slice="answer_rank=none"
     )
     assert (found.value, found.low, found.high, found.n) == (0.0, 0.0, 0.0, 10)
+    found, claim = measure(out, kind="difference", metric="exact_match", baseline="closed", slice="set=none")
+    assert judge(claim, found)[1].endswith("is undefined in one of the two, or no question is left")
 
 
 def test_other_questions_are_no_comparison(out):
