@@ -1,7 +1,8 @@
 """`python -m tests.runners.submit JSON`: start commands one after the other as `python -m MODULE ARGS` would.
 
 One process, so that Beam is imported and the package built once (it is staged for each job). Each module runs
-under the name `__main__` all the same, which is what a graph must not depend on. JSON: `[[module, [argument, …]], …]`.
+under the name `__main__` all the same, which is what a graph must not depend on.
+JSON: `[[module, [argument, …]], …]`.
 """
 
 from __future__ import annotations
