@@ -8,8 +8,7 @@ question answering teaches the encoder that. Two auxiliary losses do; neither ch
 - agreement: a linear head on the encoder's states says for each token of the claimed name whether the
   passage's fact is that name.
 
-Measured while this was made: with tags on the fact alone, claims of one sentence were at 0.60 after 225
-steps of 64; with both losses at 0.89 after 125.
+What was seen with and without them: docs/mini-bart.md, "Other forms".
 
 Legend: N rows, S input tokens, D width, H guided heads.
 """
