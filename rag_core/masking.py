@@ -34,7 +34,7 @@ def masked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name, value in options.items():
         if is_secret_name(name) and value:
-            if len(str(value)) >= 4:  # a shorter one would blank half of every line
+            if len(str(value)) >= 8:  # a shorter one would blank words like `test` in every line
                 _known.add(str(value))
             shown[name] = MASK
         else:
