@@ -11,13 +11,12 @@ from shlex import quote
 
 from beam_jobs.handlers import shared_encoder
 from beam_jobs.options import job_parser, run_job
-from beam_jobs.transforms.embed_passages import EmbedWorker, tokens_and_padding
+from beam_jobs.transforms.embed_passages import EmbedWorker, reused_and_computed, tokens_and_padding
 from beam_jobs.transforms.progress import log
 from beam_jobs.transforms.stage import StagePlan, run_stage
-from rag_core import files
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
-from rag_core.run_dir import run_input
+from rag_core.run_dir import read_run, run_input
 from rag_core.stages import row_groups, stage_manifest
 
 LOGIC_VERSION = 2
@@ -51,9 +50,10 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
     manifest = stage_manifest(args.passages, "split")
     if not manifest["rows"]:
         raise DataError(f"{args.passages}: no passages")
-    compute = _chosen_compute(args) if args.compute == "auto" else args.compute
+    old = stage_manifest(args.reuse, "embed") if args.reuse is not None else None
+    compute = _chosen_compute(args, old) if args.compute == "auto" else args.compute
     encoder = shared_encoder(args.encoder, compute)
-    fingerprint = encoder.fingerprint  # reads all weights: once is enough
+    fingerprint = encoder.loaded_fingerprint
     about = {
         "name": args.encoder,
         "fingerprint": fingerprint,
@@ -64,8 +64,9 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         "token_budget": encoder.token_budget,
     }
     inputs = {"passages": run_input(manifest)}
-    if args.reuse:
-        inputs["reuse"] = run_input(_reusable(args.reuse, fingerprint, args.dtype, compute))
+    if old is not None:
+        _check_reusable(args.reuse, old, fingerprint, {"dtype": args.dtype, "compute": compute})
+        inputs["reuse"] = run_input(old)
     return StagePlan(
         job="embed",
         logic_version=LOGIC_VERSION,
@@ -73,23 +74,25 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         models={"encoder": fingerprint},
         options={"dtype": args.dtype, "compute": compute},
         parts=row_group_parts(args.passages),
-        worker=EmbedWorker(args.encoder, compute, args.dtype, encoder.dim, args.reuse),
+        worker=EmbedWorker(args.encoder, compute, args.dtype, encoder.dim, args.reuse, fingerprint),
         unit="passages",
         next_step=f"python -m beam_jobs.index --embeddings {quote(args.output)} --kind flat --output INDEX",
         extra={"encoder": about},
-        describe=tokens_and_padding,
+        describe=reused_and_computed if args.reuse else tokens_and_padding,
     )
 
 
-def _chosen_compute(args: argparse.Namespace) -> str:
-    """What a measurement says is fastest here; a run that was begun goes on with what it began with."""
+def _chosen_compute(args: argparse.Namespace, old: dict | None) -> str:
+    """What a measurement says is fastest here.
+
+    A run that was begun goes on with what it began with, and one that reuses vectors with what made them.
+    """
     if not args.runs_here:
         raise UsageError("--compute auto measures this machine, not the workers: give fp32, bf16 or int8")
-    run_file = files.join(args.output, "_run.json")
-    if files.exists(run_file) and not args.overwrite:
-        options = files.read_json(run_file).get("options", {})
-        if options.get("compute") in ("fp32", "bf16", "int8"):
-            return options["compute"]
+    begun = None if args.overwrite or args.dry_run else read_run(args.output)
+    for run in (begun, old):
+        if run and run["job"] == "embed":
+            return run["options"]["compute"]
     from rag_core.encoders.compute import fastest_compute
 
     compute = fastest_compute(args.encoder)
@@ -97,18 +100,17 @@ def _chosen_compute(args: argparse.Namespace) -> str:
     return compute
 
 
-def _reusable(directory: str, fingerprint: str, dtype: str, compute: str) -> dict:
-    """The manifest of a run whose vectors may be copied: same encoder, same numbers. Else UsageError."""
-    manifest = stage_manifest(directory, "embed")
+def _check_reusable(directory: str, manifest: dict, fingerprint: str, options: dict) -> None:
+    """UsageError unless a run's vectors may be copied: same encoder, same numbers."""
     if manifest["encoder"]["fingerprint"] != fingerprint:
         raise UsageError(
             f"--reuse {directory}: made by encoder {manifest['encoder']['name']!r}, another than this one"
         )
-    if manifest["options"] != {"compute": compute, "dtype": dtype}:
-        raise UsageError(
-            f"--reuse {directory}: made with {manifest['options']}, this run has {dtype}, {compute}"
+    if manifest["options"] != options:
+        made, wanted = (
+            ", ".join(f"--{k} {v}" for k, v in sorted(o.items())) for o in (manifest["options"], options)
         )
-    return manifest
+        raise UsageError(f"--reuse {directory}: made with {made}, this run has {wanted}")
 
 
 def row_group_parts(directory: str) -> list[Part]:

@@ -119,6 +119,7 @@ def make_plan(args: argparse.Namespace) -> StagePlan:
         given_contexts=args.given_contexts,
         n_docs=n_docs,
         decoding=decoding,
+        fingerprint=model.fingerprint,
     )
     parts: list[Part] = question_parts(args.questions, args.task, QUESTIONS_PER_PART)
     return StagePlan(

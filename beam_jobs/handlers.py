@@ -11,9 +11,10 @@ from typing import Any
 
 from rag_core import files
 from rag_core.digest import digest_of
+from rag_core.errors import DataError
 from rag_core.stages import stage_manifest
 
-MARKERS = ("_manifest.json", "checkpoint.json", "config.json")
+MODEL_MARKERS = ("checkpoint.json", "config.json", "modules.json")
 _lock = threading.RLock()
 
 
@@ -36,12 +37,30 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state_of(arg: Any) -> Any:
-    """Size and time of a local file, or of the file that marks a local directory as whole."""
+    """Size and time of a local file, of a run's manifest, or of every file of a model."""
     if not isinstance(arg, str) or not files.is_local(arg):
         return None
-    if os.path.isdir(arg):
-        return [files.info(files.join(arg, marker)) for marker in MARKERS]
-    return files.info(arg)
+    if not os.path.isdir(arg):
+        return files.info(arg)
+    state = [files.info(files.join(arg, "_manifest.json"))]
+    if any(os.path.isfile(os.path.join(arg, marker)) for marker in MODEL_MARKERS):
+        for directory, inner, names in os.walk(arg):
+            inner[:] = sorted(name for name in inner if not name.startswith(("_", ".")))
+            state += [files.info(os.path.join(directory, name)) for name in sorted(names) if name[0] != "_"]
+    return state
+
+
+def check_unchanged(name: str, found: str, expected: str) -> None:
+    """DataError when a model is not the one that the run was planned with.
+
+    Workers load a model for themselves, and again when its files change: what they find may have been
+    replaced since the run recorded its fingerprint.
+    """
+    if expected and found != expected:
+        raise DataError(
+            f"{name}: replaced while the job ran (fingerprint {found[:12]}…, the run has {expected[:12]}…); "
+            "put it back and start the same command again, or start it with a new output"
+        )
 
 
 @once_per_process

@@ -93,6 +93,7 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
         questions=args.questions,
         task=args.task,
         question_encoder=args.question_encoder,
+        encoder_fingerprint=encoder.loaded_fingerprint,
         embeddings=tuple(args.embeddings),
         top_k=args.top_k,
         score_scale=encoder.score_scale,
@@ -109,7 +110,7 @@ def _exact_plan(args: argparse.Namespace) -> StagePlan:
     if args.fuse:
         inputs["fuse"] = run_input(stage_manifest(args.fuse, "retrieve"))
         extra["kind"] = "fused"
-    return _plan(args, inputs, {"question_encoder": encoder.fingerprint}, search, extra)
+    return _plan(args, inputs, {"question_encoder": encoder.loaded_fingerprint}, search, extra)
 
 
 def _index_plan(args: argparse.Namespace) -> StagePlan:
@@ -123,14 +124,20 @@ def _index_plan(args: argparse.Namespace) -> StagePlan:
         if not args.question_encoder:
             raise UsageError(f"{args.index} holds vectors; give --question-encoder")
         encoder = shared_encoder(args.question_encoder)
-        models = {"question_encoder": encoder.fingerprint}
+        models = {"question_encoder": encoder.loaded_fingerprint}
         extra = {
             "kind": manifest["kind"],
             "scores": {"kind": "dense_logits", "score_scale": encoder.score_scale},
             "encoder_fit": check_fit(args.question_encoder, manifest["encoder"]),
         }
     worker = IndexSearchWorker(
-        args.questions, args.task, args.index, args.question_encoder, args.top_k, args.exclude_self
+        args.questions,
+        args.task,
+        args.index,
+        args.question_encoder,
+        args.top_k,
+        args.exclude_self,
+        models.get("question_encoder", ""),
     )
     return _plan(args, inputs, models, worker, extra)
 

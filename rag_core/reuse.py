@@ -38,7 +38,10 @@ class OldVectors:
         return len(self._keys_N2)
 
     def take(self, hashes: Sequence[bytes]) -> dict[int, np.ndarray]:
-        """Position in `hashes` → vector, for those that the old run holds. Equal hashes, equal vectors."""
+        """Position in `hashes` → vector, for those that the old run holds. Equal hashes, equal vectors.
+
+        A vector that is not finite, or zero, is not held: no run of today writes such a one.
+        """
         by_group: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for position, place in enumerate(self._places(_keys(hashes))):
             if place is not None:
@@ -49,7 +52,8 @@ class OldVectors:
             vectors_ND = np.concatenate(
                 [vectors_of(b) for b in read_part(url, ["vector"], row_groups=[group])]
             )
-            found.update({position: vectors_ND[row] for position, row in pairs})
+            sound_N = np.isfinite(vectors_ND).all(axis=1) & vectors_ND.any(axis=1)
+            found.update({position: vectors_ND[row] for position, row in pairs if sound_N[row]})
         return found
 
     def _places(self, wanted_M2: np.ndarray) -> Iterator[int | None]:

@@ -79,6 +79,12 @@ def read_manifest(directory: str) -> dict[str, Any]:
     raise NoManifestError(f"{directory}: no {MANIFEST}: {state}; start its job again and let it finish")
 
 
+def read_run(directory: str) -> dict[str, Any] | None:
+    """What a run recorded when it began (`_run.json`), finished or not; None without a whole one."""
+    url = files.join(directory, RUN)
+    return _read_state(url, ("job", "fingerprint", "options", "owner")) if files.exists(url) else None
+
+
 def _check_names(url: str, manifest: dict[str, Any]) -> None:
     """DataError when a manifest that somebody else wrote names a file outside its own directory."""
     for part in manifest["parts"]:

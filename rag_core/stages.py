@@ -53,7 +53,10 @@ def row_groups(directory: str) -> Iterator[tuple[str, int]]:
     """Every row group of a finished run that has rows, as (part URL, number), in the run's order."""
     for url in part_urls(directory):
         with files.open_input(url) as stream:
-            metadata = pq.ParquetFile(stream).metadata
+            try:
+                metadata = pq.ParquetFile(stream).metadata
+            except (pa.ArrowException, OSError) as error:
+                raise DataError(f"{url}: not readable as Parquet: {error}") from error
         for group in range(metadata.num_row_groups):
             if metadata.row_group(group).num_rows:
                 yield url, group

@@ -25,7 +25,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.handlers import once_per_process, shared_encoder
+from beam_jobs.handlers import check_unchanged, once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.counters import count_report
 from beam_jobs.transforms.questions import log_rejected, questions_of
@@ -65,6 +65,7 @@ class ExactSearch:
     removed: str | None = None
     """File of the ids of passages that no longer exist."""
     exclude_self: bool = False
+    encoder_fingerprint: str = ""
     output: str = ""
     fingerprint: str = ""
     """Both known once the output is claimed."""
@@ -74,6 +75,7 @@ class ExactSearch:
         url = self._queries_url(part.index)
         if not files.exists(url):
             encoder = shared_encoder(self.question_encoder)
+            check_unchanged(self.question_encoder, encoder.loaded_fingerprint, self.encoder_fingerprint)
             texts = [q.question for q in questions_of(self.questions, self.task, part.source)]
             buffer = io.BytesIO()
             np.save(buffer, encoder.encode_questions(texts), allow_pickle=False)

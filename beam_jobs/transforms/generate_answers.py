@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beam_jobs.handlers import once_per_process, shared_model, shared_passages
+from beam_jobs.handlers import check_unchanged, once_per_process, shared_model, shared_passages
 from beam_jobs.transforms.questions import log_rejected, questions_of
 from beam_jobs.transforms.retrieve_passages import retrieved_by_question
 from rag_core.errors import DataError
@@ -32,6 +32,7 @@ class GenerateWorker:
     given_contexts: bool
     n_docs: int
     decoding: dict[str, Any]
+    fingerprint: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -44,6 +45,7 @@ class GenerateWorker:
         from rag_core.decoding import DecodingConfig
 
         model = shared_model(self.checkpoint, self.kind, self.compute)
+        check_unchanged(self.checkpoint, model.fingerprint, self.fingerprint)
         questions = questions_of(self.questions, self.task, source)
         log.read += len(questions)
         log_rejected(self.questions, self.task, source, log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import apache_beam as beam
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.counters import count_report
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartWorker, write_part
 from rag_core.run_dir import WORK, finish_run
 
@@ -40,12 +41,13 @@ class PartFn(beam.DoFn):
 
     def setup(self) -> None:
         register_file_systems()
-        self._task.setup()
+        with contextlib.suppress(DataError, UsageError):  # the first part will say so, as a report
+            self._task.setup()
 
     def process(self, part: Part):
         try:
             yield count_report(self._task(part))
-        except DataError as error:
+        except (DataError, UsageError) as error:
             yield {"index": part.index, "error": str(error)}
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from beam_jobs.transforms.counters import memory_peak
 from rag_core import files
+from rag_core.errors import DataError
 from rag_core.masking import mask, masked_value
 from rag_core.owner import descendants
 from rag_core.run_dir import WORK
@@ -148,8 +149,8 @@ class Progress:
         while not self._stop.wait(every):
             try:
                 done = self._reported()
-            except OSError:
-                continue  # a store that fails once; the job itself will say so if it matters
+            except (OSError, DataError):
+                continue  # a store that fails once, a damaged report; the job will say so if it matters
             before = done if before is None else before
             seconds = time.monotonic() - started
             rate = (done - before) / seconds
@@ -161,6 +162,8 @@ class Progress:
         reports = {int(name[1]): url for url, name in found.items() if name and int(name[1]) in self._parts}
         for index in reports.keys() - self._read if self._describe else ():
             report = files.read_json(reports[index])
+            if not isinstance(report, dict) or not isinstance(report.get("counts"), dict):
+                continue  # damaged: its part is made again
             self._counts.update({k: n for k, n in report["counts"].items() if isinstance(n, int)})
             self._part_seconds += report.get("seconds", 0.0)
             self._read.add(index)

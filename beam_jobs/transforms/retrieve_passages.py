@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.handlers import once_per_process, shared_encoder, shared_index
+from beam_jobs.handlers import check_unchanged, once_per_process, shared_encoder, shared_index
 from beam_jobs.transforms.questions import log_rejected, questions_of
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import PartLog
@@ -27,6 +27,7 @@ class IndexSearchWorker:
     question_encoder: str | None
     top_k: int
     exclude_self: bool = False
+    encoder_fingerprint: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -47,6 +48,7 @@ class IndexSearchWorker:
         depth = self.top_k + self.exclude_self
         if self.question_encoder:
             encoder = shared_encoder(self.question_encoder)
+            check_unchanged(self.question_encoder, encoder.loaded_fingerprint, self.encoder_fingerprint)
             scores, ids = index.search(encoder.encode_questions(texts), depth)
             scores = to_logits(scores, encoder.score_scale)
         else:

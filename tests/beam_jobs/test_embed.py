@@ -81,7 +81,7 @@ def test_faults_go_to_the_dead_letters_and_are_counted(tmp_path, monkeypatch, ti
     assert split.run(["--input", str(tmp_path / "c.tsv"), "--input-format", "tsv", "--output", passages]) == 0
 
     class Encoder(Faulty):
-        fingerprint = fits_passage_encoder = "f"
+        fingerprint = loaded_fingerprint = fits_passage_encoder = "f"
         score_scale, max_length, token_budget = 1.0, 8, 64
 
     monkeypatch.setattr(embed, "shared_encoder", lambda *a: Encoder())
@@ -188,7 +188,7 @@ def test_only_what_changed_is_computed(passages_dir, embeddings_dir, tiny_encode
     assert read_manifest(reused)["counts"]["reused"] == 120
     assert read_embeddings(reused)[0] == read_embeddings(fresh)[0]
     np.testing.assert_allclose(read_embeddings(reused)[1], read_embeddings(fresh)[1], atol=1e-5)
-    with pytest.raises(UsageError, match="made with .*this run has float16"):
+    with pytest.raises(UsageError, match="made with .*this run has .*float16"):
         embed.run([*argv, "--output", str(tmp_path / "x"), "--reuse", embeddings_dir, "--dtype", "float16"])
     with pytest.raises(UsageError, match="another than this one"):
         embed.run(
