@@ -55,12 +55,12 @@ def next_steps(config: TrainConfig) -> list[str]:
     if config.closed_book:
         return [f"next: {answer} --closed-book --output PREDICTIONS"]
     where = (
-        f"--embeddings {quote(config.embeddings)}" if config.embeddings else f"--index {quote(config.index)}"
+        f"--embeddings {quote(config.embeddings)}" if config.embeddings else f"--index {quote(str(config.index))}"
     )
     dense = f" --question-encoder {quote(config.output)}" if config.retriever == "dense" else ""
     return [
         f"next: python -m beam_jobs.retrieve {asked}{dense} {where} --output RETRIEVED",
-        f"then: {answer} --retrieved RETRIEVED --passages {quote(config.passages)} --output PREDICTIONS",
+        f"then: {answer} --retrieved RETRIEVED --passages {quote(str(config.passages))} --output PREDICTIONS",
     ]
 
 

@@ -1,7 +1,7 @@
 """Profiles: `--profile NAME` stands for the Beam options in `runners/NAME.toml`.
 
 A profile only spares typing: every option given on the command line wins over it, and the resolved
-options stand in the manifest (`launch`, secrets masked). Standard library only, so that anything may import it.
+options stand in the manifest (`launch`, secrets masked). Standard library only: anything may import it.
 """
 
 from __future__ import annotations

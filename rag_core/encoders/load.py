@@ -8,7 +8,6 @@ checkpoint serves as its question encoder.
 from __future__ import annotations
 
 import os
-import pickle
 import re
 from typing import Any
 
@@ -130,10 +129,11 @@ def _read_module(directory: str, config: dict[str, Any]) -> Any:
     try:
         with quiet_transformers():
             module, report = kind.from_pretrained(directory, **options)
-    except pickle.UnpicklingError as error:  # its text advises to switch the protection off
-        raise DataError(f"{directory}: cannot read the weights: not a file of plain tensors") from error
     except Exception as error:  # many kinds, a config's own among them; not all of them name the file
-        raise DataError(f"{directory}: cannot read the weights: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {error}"
+        if type(error).__name__ == "UnpicklingError":  # its text advises to switch the protection off
+            said = "not a file of plain tensors"
+        raise DataError(f"{directory}: cannot read the weights: {said}") from error
     if report["mismatched_keys"]:
         key, stored, expected = sorted(report["mismatched_keys"])[0]
         raise DataError(f"{directory}: {key} is {list(stored)}, config.json makes it {list(expected)}")
