@@ -54,9 +54,8 @@ def next_steps(config: TrainConfig) -> list[str]:
     answer = f"python -m beam_jobs.generate {asked} --checkpoint {quote(config.output)}"
     if config.closed_book:
         return [f"next: {answer} --closed-book --output PREDICTIONS"]
-    where = (
-        f"--embeddings {quote(config.embeddings)}" if config.embeddings else f"--index {quote(str(config.index))}"
-    )
+    kind = "embeddings" if config.embeddings else "index"
+    where = f"--{kind} {quote(str(config.embeddings or config.index))}"
     dense = f" --question-encoder {quote(config.output)}" if config.retriever == "dense" else ""
     return [
         f"next: python -m beam_jobs.retrieve {asked}{dense} {where} --output RETRIEVED",
