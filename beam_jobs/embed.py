@@ -14,6 +14,7 @@ from beam_jobs.options import job_parser, run_job
 from beam_jobs.transforms.embed_passages import EmbedWorker, reused_and_computed, tokens_and_padding
 from beam_jobs.transforms.progress import log
 from beam_jobs.transforms.stage import StagePlan, run_stage
+from rag_core.encoders.locate import locate
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part
 from rag_core.run_dir import read_run, run_input
@@ -47,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def make_plan(args: argparse.Namespace) -> StagePlan:
+    locate(args.encoder)  # a name that is none is told before data is looked at
     manifest = stage_manifest(args.passages, "split")
     if not manifest["rows"]:
         raise DataError(f"{args.passages}: no passages")

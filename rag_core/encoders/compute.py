@@ -14,7 +14,7 @@ from rag_core.errors import UsageError
 from rag_core.int8 import is_supported
 
 # Less than this is not worth any digit of a vector; and vectors that differ more are another model's.
-WORTHWHILE, CLOSE = 1.2, 0.999
+WORTHWHILE, CLOSE = 1.2, 0.995
 _SAMPLE = 16
 
 
@@ -23,7 +23,7 @@ def fastest_compute(name: str, device: str | None = None) -> str:
 
     Sixteen passages of a hundred words go through each arithmetic that the machine has instructions
     for; another than fp32 is chosen when it is at least 1.2 times as fast and every vector has a cosine
-    of at least 0.999 to its fp32 vector.
+    of at least 0.995 to its fp32 vector.
     """
     from rag_core.encoders.load import load_encoder
 
