@@ -69,7 +69,11 @@ def read_part(
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one Parquet file, or of some of its row groups; DataError names the file."""
-    with files.open_input(url) as stream:
+    try:
+        opened = files.open_input(url)
+    except FileNotFoundError as error:
+        raise DataError(f"{url}: missing") from error
+    with opened as stream:
         try:
             parquet = pq.ParquetFile(stream, page_checksum_verification=True)
             yield from parquet.iter_batches(batch_rows, row_groups=row_groups, columns=columns)

@@ -125,7 +125,7 @@ def test_parts_without_rows_open_with_the_others_everywhere(tiny_encoder, tmp_pa
     )
     out = str(tmp_path / "e")
     assert run(passages, bad, out) == 0
-    assert [part["rows"] for part in read_manifest(out)["parts"]] == [0, 2, 1]
+    assert [part["rows"] for part in read_manifest(out)["parts"]] == [0, 1, 2]
     assert list(pd.read_parquet(out)["passage_id"]) == ["2", "3", "4"]
     assert pl.read_parquet(f"{out}/*.parquet").height == 3
     assert duckdb.sql(f"select count(*) from '{out}/*.parquet'").fetchall() == [(3,)]

@@ -213,7 +213,13 @@ def test_an_encoder_that_differs_in_pooling_alone_is_refused(
     other = tmp_path / "other"
     shutil.copytree(tiny_encoder, other)
     for name, text in {
-        "modules.json": '[{"type": "x.Transformer"}, {"type": "x.Pooling"}, {"type": "x.Normalize"}]',
+        "modules.json": json.dumps(
+            [
+                {"type": "x.Transformer", "path": ""},
+                {"type": "x.Pooling", "path": "1_Pooling"},
+                {"type": "x.Normalize", "path": "2_Normalize"},
+            ]
+        ),
         "sentence_bert_config.json": '{"max_seq_length": 64, "do_lower_case": true}',
     }.items():
         (other / name).write_text(text)
