@@ -19,7 +19,7 @@ from rag_core.models.packing import Packing
 
 def encode_packed(encoder: Any, input_ids_NS: torch.Tensor, mask_NS: torch.Tensor) -> torch.Tensor:
     """Last states [N, S, D] of a BART or T5 encoder; zero where `mask_NS` is 0 (on the right)."""
-    packing = Packing(mask_NS)
+    packing = Packing(mask_NS, encoder.config.d_model)
     run = (_T5 if hasattr(encoder, "block") else _Bart)(encoder, packing)
     x_TD = run.embed(packing.pack(input_ids_NS))
     for layer in run.layers:

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional as F
 
-SQUARE_PADDING = 128  # tokens; more padding in a square costs more than another square
+# Tokens of padding in a square that cost less than another square would; in wide models none do, since
+# padding needs a mask and attention without one is quicker.
+SQUARE_PADDING, WIDE = 128, 512
 
 
 class Packing:
     """Where each real token of a padded batch stands, as a row of the packed matrix."""
 
-    def __init__(self, mask_NS: torch.Tensor):
+    def __init__(self, mask_NS: torch.Tensor, width: int = 0):
         N, S = mask_NS.shape
         device = mask_NS.device
         lengths_N = mask_NS.sum(dim=1)
@@ -30,7 +32,8 @@ class Packing:
         ]
         self.full = len(self.index_T) == N * S
         self.mask_N11S = None if self.full else mask_NS.bool()[:, None, None, :]
-        cuts = length_groups(lengths) if device.type == "cpu" else [(0, N)]
+        most = 0 if width >= WIDE else SQUARE_PADDING
+        cuts = length_groups(lengths, most) if device.type == "cpu" else [(0, N)]
         self._squares = [_Square(lengths[begin:end], device) for begin, end in cuts]
 
     def pack(self, x_NSX: torch.Tensor) -> torch.Tensor:
@@ -103,12 +106,12 @@ def _place(x_TX: torch.Tensor, index_T: torch.Tensor, shape: tuple[int, int]) ->
     return zeros.index_copy(0, index_T, x_TX).unflatten(0, shape)
 
 
-def length_groups(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Cut lengths, longest first, into groups of little padding; [begin, end) of each."""
+def length_groups(lengths: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Cut lengths, longest first, into groups of at most so much padding; [begin, end) of each."""
     groups, begin, padding = [], 0, 0
     for i, length in enumerate(lengths):
         padding += lengths[begin] - length
-        if padding > SQUARE_PADDING:
+        if padding > most:
             groups.append((begin, i))
             begin, padding = i, 0
     return [*groups, (begin, len(lengths))]

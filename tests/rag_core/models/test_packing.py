@@ -127,10 +127,13 @@ def test_packing_and_padding_are_inverse():
 
 
 def test_squares_are_of_like_lengths():
-    assert length_groups([160] * 60) == [(0, 60)]
-    assert length_groups([300, 290, 30, 20]) == [(0, 2), (2, 4)]
-    assert length_groups([7]) == [(0, 1)]
-    assert length_groups([400, 300, 200]) == [(0, 2), (2, 3)]
+    assert length_groups([160] * 60, 0) == [(0, 60)]
+    assert length_groups([300, 290, 30, 20], 128) == [(0, 2), (2, 4)]
+    assert length_groups([300, 290, 290, 20], 0) == [(0, 1), (1, 3), (3, 4)]
+    assert length_groups([7], 128) == [(0, 1)]
+    assert length_groups([400, 300, 200], 128) == [(0, 2), (2, 3)]
+    mask_NS = (torch.arange(9) < torch.tensor([[9], [8], [8]])).long()
+    assert [len(Packing(mask_NS, width)._squares) for width in (192, 768)] == [1, 2]
 
 
 def test_attention_in_several_squares_is_attention_in_one(monkeypatch):
