@@ -107,6 +107,14 @@ def read_json(url: str) -> Any:
         raise DataError(f"{url}: not valid JSON: {error}") from error
 
 
+def read_object(url: str) -> dict[str, Any]:
+    """A JSON file that holds one object. Raises DataError naming the file."""
+    value = read_json(url)
+    if not isinstance(value, dict):
+        raise DataError(f"{url}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
 def list_files(pattern_or_dir: str) -> list[FileInfo]:
     """Files matching a glob pattern, or directly inside a directory; sorted by URL.
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
+from rag_core.errors import UsageError
+
 ROWS = 64  # products are of multiples of so many rows: every shape costs a kernel of its own, which is kept
 GELU_LEAST = -0.17  # GELU's minimum is -0.16997: one range for all, and no pass to look for it
 
@@ -18,6 +20,12 @@ GELU_LEAST = -0.17  # GELU's minimum is -0.16997: one range for all, and no pass
 def is_supported(device: torch.device) -> bool:
     """Whether products of bytes pay on this device."""
     return device.type == "cpu" and torch.cpu._is_vnni_supported()
+
+
+def check_supported(device: torch.device) -> None:
+    """Raise UsageError where products of bytes cannot be had."""
+    if not is_supported(device):
+        raise UsageError(f"compute int8: needs a CPU with VNNI, this is {device.type}; use bf16 or fp32")
 
 
 class Int8Linear(torch.nn.Module):

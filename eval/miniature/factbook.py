@@ -28,6 +28,7 @@ import pandas as pd
 
 from beam_jobs.options import Parser
 from eval._steps import Step, StepError, run_steps
+from eval.miniature.demo import summary
 from rag_core.errors import DataError, UsageError, run_command
 
 OFFICES = {"chief_of_state": "chief of state", "head_of_government": "head of government"}
@@ -157,8 +158,7 @@ def table(output: Path, snapshots: Sequence[str]) -> pd.DataFrame:
     rows = []
     for index in snapshots:
         for asked in snapshots:
-            summary = pd.read_parquet(output / "results" / f"{index}_asked_{asked}" / "summary.parquet")
-            whole = summary[(summary["slice"] == "all") & (summary["scope"] == "all")].set_index("metric")
+            whole = summary(output, f"{index}_asked_{asked}")
             for k in (1, 5, 20):
                 found = whole.loc[f"top_{k}_accuracy"]
                 figures = {name: found[name] for name in ("value", "ci_low", "ci_high", "n")}

@@ -8,17 +8,14 @@ SQuAD's articles, reads the passage of a question about the others and writes th
 are as `beam_jobs.split --input-format tsv` and `--task squad` read them. Articles are told apart by
 title: no article, and so no passage, is in two splits.
 
-Writes `generator/` (a directory like mini-bart's), `questions-{train,dev,test}.jsonl`,
-`train_log.jsonl` and `result.json`: exact match on the test articles, its 95% interval, what was
-counted, recipe, seed, date, versions.
+Writes `generator/` (a directory like mini-bart's), `train_log.jsonl` and `result.json`: exact match on
+the test articles, its 95% interval, what was counted, recipe, seed, date, versions.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
-import gzip
 import json
 import math
 import platform
@@ -32,14 +29,17 @@ import numpy as np
 import torch
 
 from beam_jobs.options import Parser
+from eval._intervals import wilson
 from eval.miniature.guidance import Guide
 from eval.miniature.mini_bart import Size, new_generator, train_tokenizer
 from eval.miniature.pretrain import Batches, batch_loss, greedy
 from eval.miniature.reading import Reading
 from rag_core.answers import exact_match
+from rag_core.corpora import read_tsv
 from rag_core.datasets import load_questions
 from rag_core.errors import DataError, UsageError, run_command
 from rag_core.models.generator import Generator
+from rag_core.parts import PartLog
 from rag_core.schemas import Question
 
 LARGEST = 6_000_000  # parameters
@@ -72,15 +72,17 @@ class Asked:
 
 
 def read_squad(contexts: Path, questions: Path, task: str = "squad") -> list[Asked]:
-    """Every question with its passage. Raises DataError where a passage is missing."""
-    with gzip.open(contexts, "rt", encoding="utf-8", newline="") as stream:
-        rows = {row["id"]: row for row in csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    """Every question with its passage. Raises DataError where a passage is missing or not readable."""
+    log = PartLog()
+    passages = {p.passage_id: p for p in read_tsv(str(contexts), log)}
+    if log.dead:
+        raise DataError(f"{log.dead[0]['record']}: {log.dead[0]['reason']}: {log.dead[0]['detail']}")
     asked = []
     for question in load_questions(str(questions), task).questions:
         gold = (question.gold_passages or ("",))[0]
-        if gold not in rows:
+        if gold not in passages:
             raise DataError(f"{contexts}: no passage {gold!r}, which question {question.question_id} names")
-        asked.append(Asked(question, rows[gold]["title"].replace("_", " "), rows[gold]["text"]))
+        asked.append(Asked(question, passages[gold].title.replace("_", " "), passages[gold].text))
     return asked
 
 
@@ -197,13 +199,6 @@ def score(generator: Generator, asked: Sequence[Asked], batch: int = 32) -> list
             right[i] = bool(exact_match(answer, asked[i].question.answers))
     generator.train(was_training)
     return right
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95% interval of a share (Wilson 1927)."""
-    z, p = 1.959964, right / n
-    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
 def _rate(recipe: Recipe, step: int) -> float:

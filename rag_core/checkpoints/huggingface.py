@@ -21,7 +21,7 @@ from rag_core.models.context import ContextFormat
 from rag_core.models.generator import Generator, read_layout
 from rag_core.models.rag_model import RagModel
 from rag_core.models.tokenizer import TextTokenizer
-from rag_core.models.weights import build_model, load_weights, read_object, read_weights, weights_bytes
+from rag_core.models.weights import build_model, load_weights, read_weights, weights_bytes
 
 # The literal key map: their prefix → the part it belongs to. Anything else in a file is an error.
 KEY_MAP = {
@@ -42,7 +42,7 @@ def load_huggingface(directory: str, kind: str | None = None) -> RagModel:
     from rag_core.encoders.locate import locate
 
     directory = locate(directory)
-    config = read_object(files.join(directory, "config.json"))
+    config = files.read_object(files.join(directory, "config.json"))
     recorded = [ARCHITECTURES[a] for a in config.get("architectures") or [] if a in ARCHITECTURES]
     if not recorded and kind is None:
         raise DataError(f"{directory}: its config names no RAG architecture; give kind='sequence' or 'token'")

@@ -15,7 +15,6 @@ from rag_core.errors import DataError
 from rag_core.models.context import ContextFormat
 from rag_core.models.generator import load_generator
 from rag_core.models.rag_model import KINDS, RagModel
-from rag_core.models.weights import read_object
 
 FORMAT = 1
 
@@ -53,7 +52,7 @@ def load_native(directory: str, kind: str | None = None) -> RagModel:
 
     directory = locate(directory)
     marker = files.join(directory, MARKER)
-    meta = read_object(marker)
+    meta = files.read_object(marker)
     if meta.get("format") != FORMAT:
         raise DataError(f"{directory}: checkpoint format {meta.get('format')!r}; this version reads {FORMAT}")
     try:

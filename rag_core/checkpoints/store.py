@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from rag_core import files
 from rag_core.encoders.locate import is_hub_id, locate
 from rag_core.errors import DataError, UsageError
-from rag_core.models.weights import read_object
 
 if TYPE_CHECKING:
     from rag_core.models.rag_model import RagModel
@@ -28,7 +27,7 @@ def load_model(path: str, kind: str | None = None) -> RagModel:
 
         return load_native(path, kind)
     config_file = files.join(path, "config.json")
-    if files.exists(config_file) and read_object(config_file).get("model_type") == "rag":
+    if files.exists(config_file) and files.read_object(config_file).get("model_type") == "rag":
         from rag_core.checkpoints.huggingface import load_huggingface
 
         return load_huggingface(path, kind)

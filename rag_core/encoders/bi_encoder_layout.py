@@ -13,7 +13,6 @@ from typing import Any
 from rag_core import files
 from rag_core.encoders.text_encoder import EncoderSpec
 from rag_core.errors import DataError
-from rag_core.models.weights import read_object
 
 MODULES_FILE = "modules.json"
 # The scale under which MiniLM and its kin were trained contrastively; without it a softmax over
@@ -58,11 +57,11 @@ def read_layout(directory: str) -> BiEncoderLayout:
 
 
 def _optional(path: str) -> dict[str, Any]:
-    return read_object(path) if os.path.isfile(path) else {}
+    return files.read_object(path) if os.path.isfile(path) else {}
 
 
 def _pooling(path: str) -> str:
-    config = read_object(path)
+    config = files.read_object(path)
     modes = config.get("pooling_mode")
     if modes is None:
         modes = [_POOLING.get(k, k) for k, on in config.items() if k.startswith("pooling_mode_") and on]

@@ -11,7 +11,7 @@ import torch
 
 from rag_core.encoders.text_encoder import NonFiniteVectorError, TextEncoder, pool
 from rag_core.errors import UsageError
-from rag_core.int8 import is_supported
+from rag_core.int8 import check_supported, is_supported
 
 # Less than this is not worth any digit of a vector; and vectors that differ more are another model's.
 WORTHWHILE, CLOSE = 1.2, 0.995
@@ -84,10 +84,7 @@ def _int8_forward(encoder: TextEncoder) -> Callable[..., torch.Tensor]:
 
     from rag_core.encoders.int8_bert import Int8Bert
 
-    if not is_supported(encoder.device):
-        raise UsageError(
-            f"compute int8: needs a CPU with VNNI, this is {encoder.device.type}; use bf16 or fp32"
-        )
+    check_supported(encoder.device)
     bert = next(m for m in encoder.module.modules() if isinstance(m, BertModel))
     project = next((m for n, m in encoder.module.named_modules() if n.endswith("encode_proj")), None)
     fast = Int8Bert(bert)

@@ -11,12 +11,12 @@ import os
 import re
 from typing import Any
 
+from rag_core import files
 from rag_core.encoders._quiet import quiet_transformers
 from rag_core.encoders.bi_encoder_layout import MODULES_FILE, read_layout
 from rag_core.encoders.locate import locate
 from rag_core.encoders.text_encoder import METADATA_FILE, EncoderSpec, TextEncoder
 from rag_core.errors import DataError, UsageError
-from rag_core.models.weights import read_object
 
 COMPUTE = ("fp32", "bf16", "int8")
 # DPR cuts passages and questions at 256 tokens, although its BERT has 512 positions.
@@ -61,7 +61,7 @@ def _read_directory(name: str, directory: str) -> TextEncoder:
     config_path = os.path.join(directory, "config.json")
     if not os.path.isfile(config_path):
         raise DataError(f"{directory}: no config.json; need a model directory saved by transformers")
-    config = read_object(config_path)
+    config = files.read_object(config_path)
     model_type = config.get("model_type")
     if model_type not in ("bert", "dpr"):
         raise DataError(f"{config_path}: model_type {model_type!r}; encoders are 'bert' or 'dpr'")
@@ -167,7 +167,7 @@ def _read_tokenizer(directory: str) -> Any:
 
 
 def _own_spec(path: str) -> tuple[EncoderSpec, str | None]:
-    metadata = read_object(path)
+    metadata = files.read_object(path)
     fits = metadata.pop("fits_passage_encoder", None)
     metadata.pop("fingerprint", None)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from rag_core.errors import UsageError
-from rag_core.int8 import Int8Linear, is_supported
+from rag_core.int8 import Int8Linear, check_supported
 from rag_core.models.generator import Generator
 
 COMPUTES = ("fp32", "bf16", "int8")
@@ -25,10 +25,7 @@ def lower_precision(generator: Generator, compute: str) -> None:
     if compute == "bf16":
         generator.model.to(torch.bfloat16)
     elif compute == "int8":
-        if not is_supported(generator.device):
-            raise UsageError(
-                f"compute int8: needs a CPU with VNNI, this is {generator.device.type}; use bf16 or fp32"
-            )
+        check_supported(generator.device)
         encoder = generator.model.get_encoder()
         for layer in encoder.block if generator.family == "t5" else encoder.layers:
             (_t5_layer if generator.family == "t5" else _bart_layer)(layer)

@@ -24,7 +24,6 @@ from rag_core.models.weights import (
     FAMILIES,
     build_model,
     load_weights,
-    read_object,
     read_weights,
     weights_bytes,
 )
@@ -118,7 +117,7 @@ def load_generator(name: str) -> Generator:
     config_file = files.join(directory, "config.json")
     if not files.exists(config_file):
         raise DataError(f"{directory}: no config.json; a generator is a directory with config and weights")
-    raw = read_object(config_file)
+    raw = files.read_object(config_file)
     model = build_model(raw, config_file)
     load_weights(model, read_weights(directory), directory)
     return Generator(model, read_layout(directory, raw), TextTokenizer.load(directory)).eval()
@@ -137,7 +136,7 @@ def read_layout(
             layout = TargetLayout(**recorded)
         else:
             generation_file = files.join(directory, "generation_config.json")
-            generation = read_object(generation_file) if files.exists(generation_file) else {}
+            generation = files.read_object(generation_file) if files.exists(generation_file) else {}
             own = {k: v for k, v in outer.items() if k != "model_type" and not isinstance(v, dict)}
             layout = TargetLayout.from_config({**own, **given(config)}, generation)
     except (TypeError, ValueError) as error:

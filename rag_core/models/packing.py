@@ -8,6 +8,7 @@ Shapes: N contexts, S tokens of the longest, T real tokens in all, D width, A he
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch.nn import functional as F
@@ -25,16 +26,20 @@ class Packing:
         device = mask_NS.device
         lengths_N = mask_NS.sum(dim=1)
         order_N = lengths_N.argsort(descending=True, stable=True)
-        lengths = lengths_N[order_N].tolist()
-        self.shape = (N, S)
+        self.shape, self._width, self._lengths = (N, S), width, lengths_N[order_N]
         self.index_T = (order_N[:, None] * S + torch.arange(S, device=device))[
-            torch.arange(S, device=device) < lengths_N[order_N][:, None]
+            torch.arange(S, device=device) < self._lengths[:, None]
         ]
         self.full = len(self.index_T) == N * S
         self.mask_N11S = None if self.full else mask_NS.bool()[:, None, None, :]
-        most = 0 if width >= WIDE else SQUARE_PADDING
-        cuts = length_groups(lengths, most) if device.type == "cpu" else [(0, N)]
-        self._squares = [_Square(lengths[begin:end], device) for begin, end in cuts]
+
+    @cached_property
+    def _squares(self) -> list[_Square]:
+        """Made for the first self-attention; a decoder, which reads the contexts, has none."""
+        lengths, device = self._lengths.tolist(), self._lengths.device
+        most = 0 if self._width >= WIDE else SQUARE_PADDING
+        cuts = length_groups(lengths, most) if device.type == "cpu" else [(0, len(lengths))]
+        return [_Square(lengths[begin:end], device) for begin, end in cuts]
 
     def pack(self, x_NSX: torch.Tensor) -> torch.Tensor:
         """[N, S, ...] to [T, ...]."""

@@ -25,14 +25,6 @@ OPTIONAL = (*ALIASES, "final_logits_bias")
 IGNORED = ("encoder.version", "decoder.version", "EncDecAttention.relative_attention_bias.weight")
 
 
-def read_object(url: str) -> dict[str, Any]:
-    """A JSON file that holds one object. Raises DataError naming the file."""
-    value = files.read_json(url)
-    if not isinstance(value, dict):
-        raise DataError(f"{url}: expected a JSON object, found {type(value).__name__}")
-    return value
-
-
 def build_model(config: Mapping[str, Any], source: str) -> nn.Module:
     """The `transformers` module for a raw config, with fresh weights, in float32."""
     from transformers import AutoModelForSeq2SeqLM
@@ -68,7 +60,7 @@ def read_weights(directory: str) -> dict[str, torch.Tensor]:
 
 
 def _read_shards(directory: str, index: str) -> dict[str, torch.Tensor]:
-    wanted = read_object(index).get("weight_map")
+    wanted = files.read_object(index).get("weight_map")
     if not isinstance(wanted, dict):
         raise DataError(f"{index}: no `weight_map`; it is not the index of a sharded checkpoint")
     tensors: dict[str, torch.Tensor] = {}

@@ -47,6 +47,6 @@ def test_float32_is_left_alone_and_other_names_are_refused():
 
 
 def test_int8_needs_a_cpu(monkeypatch):
-    monkeypatch.setattr("rag_core.models.compute.is_supported", lambda device: False)
+    monkeypatch.setattr("rag_core.int8.is_supported", lambda device: False)
     with pytest.raises(UsageError, match="needs a CPU with VNNI"):
         lower_precision(generator_of(tiny_bart(vocab_size=12)), "int8")
