@@ -21,7 +21,8 @@ _lock = threading.RLock()
 def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
     """Call `load` once for each set of arguments in this process, whatever the number of threads.
 
-    Arguments that are local paths are watched: when what lies there was replaced since, it is loaded anew.
+    Arguments that are paths or URLs (or tuples of them) are watched: when what lies there was replaced
+    since, it is loaded anew.
     """
     kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
@@ -37,17 +38,15 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state_of(arg: Any) -> Any:
-    """Size and time of a local file, of a run's manifest, or of every file of a model."""
-    if not isinstance(arg, str) or not files.is_local(arg):
+    """Size and time of a file, of a run's manifest, or of every file of a model; None for other things."""
+    if isinstance(arg, tuple):
+        return [_state_of(each) for each in arg]
+    if not isinstance(arg, str) or (files.is_local(arg) and not os.path.exists(arg)):
         return None
-    if not os.path.isdir(arg):
-        return files.info(arg)
-    state = [files.info(files.join(arg, "_manifest.json"))]
-    if any(os.path.isfile(os.path.join(arg, marker)) for marker in MODEL_MARKERS):
-        for directory, inner, names in os.walk(arg):
-            inner[:] = sorted(name for name in inner if not name.startswith(("_", ".")))
-            state += [files.info(os.path.join(directory, name)) for name in sorted(names) if name[0] != "_"]
-    return state
+    found = files.info(arg) or files.info(files.join(arg, "_manifest.json"))
+    if found or not any(files.exists(files.join(arg, marker)) for marker in MODEL_MARKERS):
+        return found
+    return [f for f in files.list_tree(arg) if not f.url[len(arg) :].lstrip("/").startswith(("_", "."))]
 
 
 def check_unchanged(name: str, found: str, expected: str) -> None:
