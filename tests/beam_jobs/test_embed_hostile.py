@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 
-from beam_jobs import embed, handlers, index, split
+from beam_jobs import embed, index, split
 from beam_jobs.transforms import embed_passages as transform
 from beam_jobs.transforms.embed_passages import as_stored, embed_passages, reused_and_computed
 from beam_jobs.transforms.parts import PartFn
@@ -278,15 +278,6 @@ def test_an_encoder_that_cannot_be_loaded_by_a_worker_is_a_report(tmp_path):
     step = PartFn(Task())
     step.setup()
     assert list(step.process(Part(4, {}))) == [{"index": 4, "error": "compute int8: needs a CPU with VNNI"}]
-
-
-def test_models_are_watched_file_by_file_and_runs_by_their_manifest(tiny_encoder, embeddings_dir, tmp_path):
-    path = shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    before = handlers._state_of(str(path))
-    assert before == handlers._state_of(str(path)) and len(before) > 3
-    (path / "tokenizer.json").touch()
-    assert handlers._state_of(str(path)) != before
-    assert len(handlers._state_of(embeddings_dir)) == 1
 
 
 # -- --reuse -----------------------------------------------------------------------------------
