@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import glob
 import io
 import os
 import sys
@@ -182,7 +183,8 @@ class BeamBackend:
     def delete(self, urls: list[str]) -> None:
         present = [url for url in urls if FileSystems.exists(url)]
         if present:
-            FileSystems.delete(present)
+            # Beam takes a name on gs:// for a pattern, and would delete what else matches it.
+            FileSystems.delete([glob.escape(url) if url.startswith("gs://") else url for url in present])
 
 
 def register_file_systems() -> None:

@@ -45,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--questions", required=True, metavar="FILE")
     p.add_argument("--task", required=True, choices=TASKS, help="format of the questions")
     p.add_argument(
-        "--question-encoder", metavar="M", help="minilm, a directory, a RAG checkpoint, a URL, org/name"
+        "--question-encoder",
+        metavar="NAME|DIR|URL",
+        help="minilm, a directory, a RAG checkpoint, a URL, org/name",
     )
     p.add_argument("--index", metavar="DIR", help="run directory of beam_jobs.index")
     p.add_argument(

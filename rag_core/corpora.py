@@ -113,7 +113,12 @@ READERS = {"tsv": read_tsv, "jsonl": read_jsonl, "parquet": read_parquet}
 
 
 def read_text_file(url: str) -> tuple[str, str]:
-    """Title (the file's name without its ending) and text of a `.txt` or `.md` file."""
+    """Title (the file's name without its ending) and text of a `.txt` or `.md` file.
+
+    Raises DataError when either is not UTF-8.
+    """
+    if url != _valid(url):
+        raise DataError(f"{url}: a name that is not UTF-8")
     try:
         text = files.read_bytes(url).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -133,7 +138,7 @@ def _checked(
     if isinstance(passage_id, int) and not isinstance(passage_id, bool):
         passage_id = str(passage_id)
     title = "" if title is None else title
-    if not isinstance(passage_id, str) or not passage_id:
+    if not isinstance(passage_id, str) or not passage_id or passage_id != _valid(passage_id):
         log.reject(record, "no_id", f"id {passage_id!r}")
     elif not isinstance(text, str) or not isinstance(title, str):
         log.reject(

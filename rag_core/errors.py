@@ -5,6 +5,7 @@ Everything else is a fault of ours: it keeps its traceback and exits with 1.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,9 @@ EXIT_BAD_DATA = 3
 EXIT_REGRESSION = 10
 EXIT_NOT_COMPARABLE = 11
 EXIT_STAGE_FAILED = 12
+
+# What a path can be at fault for, besides the kinds of OSError that have a class.
+_PATH_FAULTS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)
 
 
 class UsageError(Exception):
@@ -46,6 +50,10 @@ def run_command(
         return main(argv) or EXIT_DONE
     except (UsageError, FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         complaint, code = _complaint(error), EXIT_USAGE
+    except OSError as error:
+        if error.errno not in _PATH_FAULTS:
+            raise
+        complaint, code = _complaint(error), EXIT_USAGE
     except DataError as error:
         complaint, code = _complaint(error), EXIT_BAD_DATA
     except KeyboardInterrupt:
@@ -56,5 +64,13 @@ def run_command(
 
 def _complaint(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
+        return one_line(f"{error.filename}: {error.strerror}")
+    return one_line(str(error))
+
+
+def one_line(text: str) -> str:
+    """`text` as a terminal may be given it: no line breaks, and what cannot be printed (a file's name
+    may hold escape sequences, or bytes that are no UTF-8) spelt out.
+    """
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)

@@ -32,11 +32,15 @@ _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]+)://")
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A stored file: its URL or path, its size in bytes, and its last change in seconds since 1970."""
+    """A stored file: its URL or path, its size in bytes, and its last change in seconds since 1970.
+
+    `inode` tells two local files apart that have the size and the time of each other.
+    """
 
     url: str
     size: int
     modified: float
+    inode: int = 0
 
 
 class Backend(Protocol):
@@ -103,7 +107,7 @@ def read_json(url: str) -> Any:
     """Parse a JSON file; `DataError` with file and place when it is not JSON."""
     try:
         return json.loads(read_bytes(url))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{url}: not valid JSON: {error}") from error
 
 
@@ -121,10 +125,13 @@ def list_files(pattern_or_dir: str) -> list[FileInfo]:
     A path that exists is taken literally even when it holds glob characters. Empty when nothing matches.
     """
     if not is_local(pattern_or_dir):
-        found = _backend(pattern_or_dir).match(pattern_or_dir)
-        if not found and not glob.has_magic(pattern_or_dir):
-            prefix = pattern_or_dir.rstrip("/") + "/"
-            found = [f for f in _backend(prefix).match(prefix + "*") if "/" not in f.url[len(prefix) :]]
+        store, prefix = _backend(pattern_or_dir), pattern_or_dir.rstrip("/") + "/"
+        found = store.match(pattern_or_dir)
+        if not found and glob.has_magic(pattern_or_dir):
+            found = store.match(glob.escape(pattern_or_dir))
+        if not found:
+            inside = store.match(glob.escape(prefix) + "*")
+            found = [f for f in inside if "/" not in f.url[len(prefix) :]]
         return sorted(found, key=lambda f: f.url)
     if os.path.isdir(pattern_or_dir):
         paths = [entry.path for entry in os.scandir(pattern_or_dir) if entry.is_file()]
@@ -148,12 +155,12 @@ def list_tree(directory: str) -> list[FileInfo]:
     if is_local(directory):
         walked = (os.path.join(d, name) for d, _, names in os.walk(directory) for name in names)
         return sorted((_local_info(p) for p in walked if os.path.isfile(p)), key=lambda f: f.url)
-    return sorted(_backend(directory).match(join(directory, "**")), key=lambda f: f.url)
+    return sorted(_backend(directory).match(join(glob.escape(directory), "**")), key=lambda f: f.url)
 
 
 def _local_info(path: str) -> FileInfo:
     status = os.stat(path)
-    return FileInfo(path, status.st_size, status.st_mtime)
+    return FileInfo(path, status.st_size, status.st_mtime, status.st_ino)
 
 
 def info(url: str) -> FileInfo | None:
@@ -215,8 +222,16 @@ def write_bytes(url: str, data: bytes) -> None:
 
 
 def write_json(url: str, value: Any) -> None:
-    """Write indented JSON with sorted keys, put-when-complete."""
-    write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
+    """Write indented JSON with sorted keys, put-when-complete.
+
+    A file's name may hold what UTF-8 cannot; then all that is not ASCII is spelt out.
+    """
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+    write_bytes(url, data)
 
 
 def upload_file(local_path: str, url: str) -> None:

@@ -20,16 +20,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from rag_core import files
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
+from rag_core.outputs import CLAIM, RUN, check_output
 from rag_core.owner import HEARTBEAT_SECONDS, describe, is_live, new_owner
 from rag_core.versions import package_versions
 
-RUN = "_run.json"
-CLAIM = "_claim"
 MANIFEST = "_manifest.json"
 WORK = "_work"
 DEAD_LETTER = "_dead_letter"
@@ -225,21 +224,6 @@ def add_counts(total: dict[str, Any], counts: dict[str, Any]) -> None:
             total[key] = total.get(key, 0) + value
 
 
-def check_output(output: str) -> None:
-    """Refuse an output that can never be a run directory: before inputs and options are looked at."""
-    if not output.strip():
-        raise UsageError(f"--output {output!r}: not a directory name")
-    if files.is_local(output) and os.path.exists(output) and not os.path.isdir(output):
-        raise UsageError(f"--output {output}: a file of this name exists; name a new directory")
-    if files.exists(files.join(output, RUN)):
-        return
-    if any(not name.startswith((files.ATTEMPT, CLAIM)) for name in files.entries(output)):
-        raise UsageError(
-            f"--output {output}: not empty and without {RUN}, so not a run of this suite; "
-            "name a new directory (nothing was deleted)"
-        )
-
-
 def claim(
     output: str,
     job: str,
@@ -263,6 +247,7 @@ def claim(
     `launch` says how the run was started (runner, its options); it is recorded and decides nothing.
     Raises UsageError for every refusal.
     """
+    output = files.join(output)  # without slashes at its end
     check_output(output)
     mark = fingerprint(job, logic_version, inputs, models, options)
     if files.is_local(output):
@@ -323,7 +308,7 @@ def _make_way(output: str, existing: dict[str, Any], job: str, mark: str, overwr
     moment shows a finished run."""
     own = _own_files(output)
     if existing["fingerprint"] == mark:
-        stale = [url for url in own if files.base_name(url).startswith(files.ATTEMPT)]
+        stale = [url for url in own if _is_attempt(files.base_name(url))]
         files.delete([files.join(output, MANIFEST), *stale])
         return
     work = [url for url in own if _WORK_DONE.search(url)]
@@ -341,9 +326,14 @@ def _own_files(output: str) -> list[str]:
     own = []
     for found in files.list_tree(output):
         first, _, rest = found.url[len(prefix) :].partition("/")
-        if (rest and first in (WORK, DEAD_LETTER)) or (not rest and _PART_NAME.match(first)):
+        if first in (WORK, DEAD_LETTER) if rest else _PART_NAME.match(first) or _is_attempt(first):
             own.append(found.url)
     return own
+
+
+def _is_attempt(name: str) -> bool:
+    """Whether a file was still being written, or asked a store's clock, when its process was killed."""
+    return name.startswith((files.ATTEMPT, f"{RUN}.{files.ATTEMPT}"))
 
 
 @contextlib.contextmanager
@@ -358,10 +348,22 @@ def _claim_lock(output: str) -> Iterator[None]:
     import fcntl
 
     path = os.path.join(output, CLAIM)
-    with open(path, "a+b") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(path)
+    while True:
+        with open(path, "a+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            if not _is_file(path, stream):
+                continue  # who held it has removed it: others already wait for the next one
+            try:
+                yield
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+            return
+
+
+def _is_file(path: str, stream: BinaryIO) -> bool:
+    """Whether the name still leads to the file that is open."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False

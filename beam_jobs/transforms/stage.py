@@ -26,10 +26,11 @@ from beam_jobs.transforms.counters import MEMORY, differences, memory_peak, read
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
 from beam_jobs.transforms.progress import Progress, complaint, emit, log
 from rag_core import files
-from rag_core.errors import EXIT_INTERNAL, DataError, UsageError
+from rag_core.errors import EXIT_INTERNAL, DataError
+from rag_core.outputs import check_output, refuse_overlap
 from rag_core.owner import descendants
 from rag_core.parts import Part, PartWorker
-from rag_core.run_dir import RunDir, check_output, claim
+from rag_core.run_dir import RunDir, claim
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,6 @@ class StagePlan:
     """The parts' counts so far and seconds of work → what to add to progress and result."""
 
 
-BUILT_IN = ("minilm", "mini-bart")  # names, whatever directory is called so
-
 BuildPipeline = Callable[[beam.Pipeline, StagePlan, RunDir], Any]
 
 
@@ -76,7 +75,8 @@ def run_stage(
     """Run a job from its command line; returns 0. Raises UsageError (2) and DataError (3)."""
     began = time.monotonic()
     args, options = parse_job(parser, argv)
-    _refuse_output_among_inputs(parser, args)
+    args.output = files.join(args.output)  # without slashes at its end
+    refuse_overlap(args.output, _inputs(parser, args), look=args.overwrite)
     if not args.dry_run:
         check_output(args.output)
     plan = make_plan(args)
@@ -130,23 +130,15 @@ def run_stage(
     return 0
 
 
-def _refuse_output_among_inputs(parser: Parser, args: argparse.Namespace) -> None:
-    """UsageError when a job would write where it reads: with `--overwrite` its input would be gone first."""
+def _inputs(parser: Parser, args: argparse.Namespace) -> dict[str, list[str]]:
+    """The options that name what a job reads, with their values: option → paths, URLs, patterns."""
+    found = {}
     for action in parser._actions:
-        if action.dest == "output" or "DIR" not in (action.metavar or ""):
-            continue
-        value = getattr(args, action.dest)
-        for place in value if isinstance(value, list) else [value]:
-            if place and place not in BUILT_IN and _same_place(place, args.output):
-                raise UsageError(
-                    f"--output {args.output}: also {action.option_strings[0]}; name a new directory"
-                )
-
-
-def _same_place(one: str, other: str) -> bool:
-    if files.is_local(one) and files.is_local(other):
-        return os.path.realpath(one) == os.path.realpath(other)
-    return one.rstrip("/") == other.rstrip("/")
+        kinds = set((action.metavar or "").split("|")) & {"DIR", "FILE", "GLOB"}
+        value = getattr(args, action.dest, None)
+        if kinds and value and action.dest != "output":
+            found[action.option_strings[0]] = value if isinstance(value, list) else [value]
+    return found
 
 
 def _reconcile(

@@ -28,7 +28,8 @@ from rag_core.decoding.labels import label_tokens
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
 from rag_core.models import ContextFormat, Generator, RagModel, load_generator
-from rag_core.run_dir import RunDir, check_output, claim, run_input
+from rag_core.outputs import check_output, refuse_overlap
+from rag_core.run_dir import RunDir, claim, run_input
 from rag_core.schemas import Question
 from rag_core.stages import stage_manifest
 from rag_core.training.config import TrainConfig
@@ -46,6 +47,16 @@ if TYPE_CHECKING:
     from rag_core.retrieval import PassageStore
 
 LOGIC_VERSION = 1
+READS = (
+    "questions",
+    "dev",
+    "embeddings",
+    "index",
+    "passages",
+    "answers_from",
+    "generator",
+    "question_encoder",
+)
 STAGES = {"embeddings": "embed", "index": "index", "passages": "split", "answers_from": "retrieve"}
 
 
@@ -57,6 +68,9 @@ def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, A
     config.check()
     if not files.is_local(config.output):
         raise UsageError(f"--output {config.output}: train to a local directory and copy it afterwards")
+    refuse_overlap(
+        config.output, {f"--{n.replace('_', '-')}": [v] for n in READS if (v := getattr(config, n))}
+    )
     check_output(config.output)
     group = Group()
     model = build_model(config)

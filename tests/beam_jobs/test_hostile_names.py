@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from beam_jobs import embed, generate, index, retrieve, split
+from rag_core.errors import UsageError
 from tests.beam_jobs.conftest import make_tiny_encoder
 
 NAMES = (
@@ -63,3 +64,48 @@ def test_hostile_file_names_of_a_text_corpus(tmp_path):
     # Names that start with a dot are left out of a folder.
     assert sorted(pd.read_parquet(out)["page_id"]) == sorted(n for n in names if not n.startswith("."))
     assert {p.name for p in tmp_path.iterdir()} == {"notes", "out"}
+
+
+def test_names_that_are_no_utf8(tmp_path):
+    """A file whose name is bytes, and an id that JSON can spell and a file cannot hold."""
+    source = os.fsencode(tmp_path / "in")
+    os.mkdir(source)
+    for name in (b"good.txt", b"bad\xff.txt"):
+        Path(os.fsdecode(source + b"/" + name)).write_text("river castle")
+    rows = '{"id": "\\ud800", "text": "river"}\n{"id": "a", "text": "castle"}\n'
+    Path(os.fsdecode(source + b"/c\xff.jsonl")).write_text(rows)
+    out = tmp_path / "text"
+    assert split.run(["--input", str(tmp_path / "in"), "--input-format", "text", "--output", str(out)]) == 0
+    assert pd.read_parquet(out)["page_id"].tolist() == ["good.txt"]
+    assert '"reason": "not_utf8"' in (out / "_dead_letter/part-00000.jsonl").read_text()
+    out = tmp_path / os.fsdecode(b"json\xff")
+    argv = ["--input", str(tmp_path / "in/*.jsonl"), "--input-format", "jsonl", "--output", str(out)]
+    assert split.run(argv) == 0
+    manifest = json.loads((out / "_manifest.json").read_text())
+    assert manifest["counts"]["dead_lettered"] == {"no_id": 1} and manifest["rows"] == 1
+    assert manifest["inputs"]["files"][0][0] == "c\udcff.jsonl"
+
+
+def test_an_input_is_never_overwritten(tmp_path):
+    """Of an overwritten run the files are deleted before anything is read."""
+    out = tmp_path / "passages"
+    (tmp_path / "c.jsonl").write_text('{"id": "a", "text": "river castle"}\n')
+    assert (
+        split.run(["--input", str(tmp_path / "c.jsonl"), "--input-format", "jsonl", "--output", str(out)])
+        == 0
+    )
+    before = sorted(p.name for p in out.iterdir())
+    for source in (f"{out}/*.parquet", f"{out}/part-00000.parquet", f"{tmp_path}/*/*.parquet", f"{out}//"):
+        argv = ["--input", source, "--input-format", "parquet", "--output", f"{out}/", "--overwrite"]
+        with pytest.raises(UsageError, match="/passages: also --input; name a new directory"):
+            split.run(argv)
+    assert sorted(p.name for p in out.iterdir()) == before
+
+
+def test_slashes_at_the_end_of_an_output_change_nothing(tmp_path):
+    (tmp_path / "c.jsonl").write_text("".join(f'{{"id": "{i}", "text": "river castle"}}\n' for i in range(3)))
+    (tmp_path / "d.jsonl").write_text('{"id": "x", "text": "river castle"}\n')
+    argv = ["--input-format", "jsonl", "--output", f"{tmp_path}/out//"]
+    assert split.run(["--input", f"{tmp_path}/*.jsonl", *argv]) == 0
+    assert split.run(["--input", f"{tmp_path}/c.jsonl", *argv, "--overwrite"]) == 0
+    assert len(pd.read_parquet(tmp_path / "out")) == 3

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 
 import pytest
 
@@ -47,6 +45,14 @@ def test_json_errors_name_the_file(tmp_path):
         files.read_json(url)
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000, "\xff", "", "\0", '"\n"'])
+def test_json_that_cannot_be_read_is_bad_data(tmp_path, text):
+    url = str(tmp_path / "x.json")
+    files.write_bytes(url, text.encode("latin-1"))
+    with pytest.raises(DataError, match=r"x\.json: not valid JSON"):
+        files.read_json(url)
+
+
 def test_a_scheme_without_a_backend_is_a_usage_error():
     with pytest.raises(UsageError, match="no backend for nowhere://"):
         files.open_input("nowhere://bucket/a")
@@ -59,32 +65,7 @@ def test_delete_ignores_what_is_gone(tmp_path):
     assert not files.exists(url)
 
 
-class _Memory:
-    """A backend that keeps objects in a dict."""
-
-    def __init__(self):
-        self.objects = {}
-
-    def open_input(self, url):
-        import io
-
-        return io.BytesIO(self.objects[url])
-
-    def upload(self, local_path, url):
-        with open(local_path, "rb") as stream:
-            self.objects[url] = stream.read()
-
-    def match(self, pattern):
-        regex = re.compile(fnmatch.translate(pattern))
-        return [files.FileInfo(u, len(b), 0.0) for u, b in self.objects.items() if regex.match(u)]
-
-    def delete(self, urls):
-        for url in urls:
-            self.objects.pop(url, None)
-
-
-def test_another_store_through_its_backend(monkeypatch):
-    monkeypatch.setattr(files, "_backends", {"mem": _Memory()})
+def test_another_store_through_its_backend(memory_store):
     files.write_json("mem://b/d/x.json", {"n": 1})
     assert files.read_json("mem://b/d/x.json") == {"n": 1}
     assert files.size("mem://b/d/x.json") == len(b'{\n  "n": 1\n}\n')

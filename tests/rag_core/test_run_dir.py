@@ -9,7 +9,7 @@ import socket
 import pyarrow as pa
 import pytest
 
-from rag_core import files, owner, run_dir
+from rag_core import files, owner
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import NoManifestError, claim, finish_run, read_manifest
@@ -105,18 +105,6 @@ def test_a_directory_of_somebody_else_is_refused_even_with_overwrite(tmp_path):
         with pytest.raises(UsageError, match="nothing was deleted"):
             start(tmp_path, overwrite=overwrite)
     assert os.listdir(tmp_path) == ["thesis.tex"]
-
-
-@pytest.mark.parametrize("output", ["", " "])
-def test_no_name_is_no_directory(output):
-    with pytest.raises(UsageError, match="not a directory name"):
-        run_dir.check_output(output)
-
-
-def test_a_file_is_no_directory(tmp_path):
-    (tmp_path / "f").write_text("x")
-    with pytest.raises(UsageError, match="a file of this name exists"):
-        start(tmp_path / "f")
 
 
 def _owner(out, **changes):

@@ -44,6 +44,17 @@ def use(flags: list[str]) -> None:
     register_file_systems()
 
 
+def test_a_name_with_pattern_letters_deletes_and_finds_itself_alone(room):
+    names = [f"gs://{BUCKET}/{directory}/a" for directory in ("out*", "out[1]", "out1", "out2")]
+    with google_storage():
+        use(NO_ACCOUNT)
+        for name in names:
+            files.write_bytes(name, b"x")
+        assert files.entries(f"gs://{BUCKET}/out[1]") == ["a"] and files.size(names[1]) == 1
+        files.delete(names[:2])
+        assert [f.url for f in files.list_tree(f"gs://{BUCKET}")] == names[2:]
+
+
 @pytest.mark.slow
 def test_every_job_on_google_storage(inputs, room):
     root, on_disk = inputs
