@@ -29,11 +29,14 @@ CLAIMS = pa.schema(
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of claim: what it measures, what it must name, and the unit of its value."""
+    """A kind of claim: what it measures, what it must name, the unit of its value, whether it may be of a
+    slice, and whether its figure has an interval."""
 
     measure: Callable[[Reader, Claim, Mapping[str, Any]], Figure]
     needs: tuple[str, ...] = ()
     unit: str = "share"
+    sliced: bool = False
+    interval: bool = True
 
 
 def _value(reader: Reader, claim: Claim, sizes: Mapping[str, Any]) -> Figure:
@@ -79,21 +82,21 @@ def _warned(reader: Reader, claim: Claim, sizes: Mapping[str, Any]) -> Figure:
 
 def _more_parameters(reader: Reader, claim: Claim, sizes: Mapping[str, Any]) -> Figure:
     """How many weights a checkpoint's part has more than another's."""
-    a, b = (reader.parameters(0, c, str(claim.metric)) for c in (claim.result, str(claim.baseline)))
-    return Figure(float(a - b), n=a)
+    return reader.more_parameters(claim.result, str(claim.baseline), str(claim.metric))
 
 
 KINDS = {
-    "value": Kind(_value, ("metric",)),
-    "difference": Kind(_difference, ("metric", "baseline")),
-    "together": Kind(_together, ("metric", "baseline", "baseline_metric", "at"), "correlation"),
+    "value": Kind(_value, ("metric",), sliced=True),
+    "difference": Kind(_difference, ("metric", "baseline"), sliced=True),
+    "together": Kind(_together, ("metric", "baseline", "baseline_metric", "at"), "correlation", True, False),
     "same_answers": Kind(_same_answers, ("baseline",)),
-    "log_prob_gap": Kind(_log_prob_gap, ("baseline",), "nats"),
-    "posterior_gain": Kind(_posterior_gain),
-    "logged": Kind(_logged, ("metric",), "number"),
-    "warned": Kind(_warned, (), "share of trainings"),
-    "more_parameters": Kind(_more_parameters, ("metric", "baseline"), "weights"),
+    "log_prob_gap": Kind(_log_prob_gap, ("baseline",), "nats", interval=False),
+    "posterior_gain": Kind(_posterior_gain, sliced=True),
+    "logged": Kind(_logged, ("metric",), "number", interval=False),
+    "warned": Kind(_warned, (), "share of trainings", interval=False),
+    "more_parameters": Kind(_more_parameters, ("metric", "baseline"), "weights", interval=False),
 }
+_NAMED = ("metric", "baseline", "baseline_metric", "at")
 CHECKPOINT_KINDS = ("logged", "warned", "more_parameters")
 """Kinds whose `result` and `baseline` are checkpoints."""
 
@@ -104,13 +107,22 @@ def at_point(template: str | None, k: Any) -> str:
 
 
 def check_claim(path: str, claim: Claim, sizes: Mapping[str, Any]) -> None:
-    """UsageError on a claim of no kind, without what its kind needs, or by a metric that is none."""
+    """UsageError on a claim of no kind, without what its kind needs, with what it does not look at, or by a
+    metric that is none."""
     where = f"{path}: claim {claim.says!r}"
     if claim.kind not in KINDS:
         raise UsageError(f"{where}: unknown kind {claim.kind!r}; kinds: {', '.join(KINDS)}")
-    for name in KINDS[claim.kind].needs:
-        if getattr(claim, name) is None:
-            raise UsageError(f"{where}: kind {claim.kind!r} needs {name}")
+    kind = KINDS[claim.kind]
+    for name in _NAMED:
+        if (getattr(claim, name) is not None) != (name in kind.needs):
+            raise UsageError(
+                f"{where}: kind {claim.kind!r} {'needs' if name in kind.needs else 'takes no'} {name}"
+            )
+    if claim.slice != "all" and not kind.sliced:
+        raise UsageError(f"{where}: kind {claim.kind!r} takes no slice")
+    for name in ("above", "below"):
+        if name in claim.expectations and not kind.interval:
+            raise UsageError(f"{where}: kind {claim.kind!r} has no interval: {name} cannot hold")
     if claim.at is not None and not isinstance(sizes.get(claim.at), list):
         raise UsageError(f"{where}: at = {claim.at!r}: no list of that name in sizes")
     if claim.kind in ("value", "difference", "together"):
@@ -150,7 +162,6 @@ def expected(claim: Claim) -> str:
         "below": "< {}, the whole interval",
         "at_least": "≥ {}",
         "at_most": "≤ {}",
-        "contains": "interval contains {}",
         "equals": "= {}",
     }
     parts = [words[name].format(in_unit(value, unit)) for name, value in claim.expectations.items()]
@@ -188,7 +199,6 @@ def judge(claim: Claim, found: Figure) -> tuple[bool, str]:
         "below": "the interval does not lie below {}",
         "at_least": "below {}",
         "at_most": "above {}",
-        "contains": "the interval leaves out {}",
         "equals": "not {}",
     }
     said = [faults[name].format(in_unit(claim.expectations[name], unit)) for name in broken]
@@ -199,14 +209,11 @@ def judge(claim: Claim, found: Figure) -> tuple[bool, str]:
 
 def _meets(name: str, bound: float, claim: Claim, found: Figure) -> bool:
     value = float(found.value)  # type: ignore[arg-type]
-    low = value if found.low is None else found.low
-    high = value if found.high is None else found.high
     return {
-        "above": low > bound,
-        "below": high < bound,
+        "above": found.low is not None and found.low > bound,
+        "below": found.high is not None and found.high < bound,
         "at_least": value >= bound,
         "at_most": value <= bound,
-        "contains": low <= bound <= high,
         "equals": abs(value - bound) <= claim.tolerance,
     }[name]
 

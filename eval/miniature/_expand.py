@@ -125,7 +125,7 @@ def make_steps(common: Common, sizes: Mapping[str, Any], out: Path, seed: int, p
     outputs = _outputs(steps, path)
     with_needs = []
     for step in steps:
-        found = [*step.needs, *_makers(step, outputs, str(out.parent), path)]
+        found = [*step.needs, *_makers(step, outputs, out, path)]
         for need in found:
             if need not in {s.name for s in steps}:
                 raise UsageError(f"{path}: step {step.name} needs {need!r}, which is no step")
@@ -159,7 +159,12 @@ def _bindings(
 
 def output_of(step: Step) -> str | None:
     """The path behind `--output`."""
-    return step.argv[step.argv.index("--output") + 1] if "--output" in step.argv[:-1] else None
+    return option_of(step, "--output")
+
+
+def option_of(step: Step, option: str) -> str | None:
+    """The word behind an option; None where the step was not given it."""
+    return step.argv[step.argv.index(option) + 1] if option in step.argv[:-1] else None
 
 
 def _outputs(steps: Sequence[Step], path: str) -> dict[str, str]:
@@ -179,14 +184,16 @@ def _outputs(steps: Sequence[Step], path: str) -> dict[str, str]:
     return outputs
 
 
-def _makers(step: Step, outputs: Mapping[str, str], base: str, path: str) -> list[str]:
-    """The steps that make the paths below `base` that the step reads: its own words but the output."""
+def _makers(step: Step, outputs: Mapping[str, str], out: Path, path: str) -> list[str]:
+    """The steps that make the paths of `{out}` and `{base}` that the step reads: its words but the output."""
     found = []
     own = output_of(step)
+    paths = {Path(output): name for output, name in outputs.items()}
     for word in step.argv:
-        if word == own or not word.startswith(f"{base}/"):
+        # As templates spell them: with `--output .` the paths of a seed do not begin with "./".
+        if word == own or not word.startswith((f"{out}/", f"{out.parent}/")):
             continue
-        maker = next((outputs[p] for p in (word, *map(str, Path(word).parents)) if p in outputs), None)
+        maker = next((paths[p] for p in (Path(word), *Path(word).parents) if p in paths), None)
         if maker is None:
             raise UsageError(f"{path}: step {step.name} reads {word}, which no step makes")
         found.append(maker)

@@ -7,7 +7,6 @@ the questions make us; what another training would give is not in it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -27,9 +26,10 @@ from eval._steps import Step
 from eval.compare import SEED, compare_metric
 from eval.metrics.base import mean
 from eval.metrics.retrieval_mass import mass_of
-from eval.miniature._expand import output_of
+from eval.miniature._expand import option_of, output_of
 from rag_core.datasets import load_questions
-from rag_core.errors import DataError, UsageError
+from rag_core.datasets.records import read_source
+from rag_core.errors import UsageError
 from rag_core.stages import read_table
 
 AT_K = re.compile(r"(recall|mass)@(\d+)")
@@ -49,7 +49,12 @@ class Figure:
     """Why there is no value."""
 
 
-NOTHING = Figure(None, why="nothing was measured")
+class _NoSlice(UsageError):
+    """The test set has no such column."""
+
+
+WATCHED = "distinct_lists"
+"""What a training log has of every training whose retrieval is watched for collapse."""
 
 
 @dataclass
@@ -62,7 +67,10 @@ class Reader:
 
     def over_seeds(self, one: Callable[[int], Figure]) -> Figure:
         """The figure of every seed, put together."""
-        return combined([one(seed) for seed in range(len(self.outs))])
+        try:
+            return combined([one(seed) for seed in range(len(self.outs))])
+        except _NoSlice as error:
+            return Figure(None, why=str(error))
 
     def results(self, seed: int, name: str) -> Results:
         """The results `NAME`, loaded once."""
@@ -77,9 +85,10 @@ class Reader:
     def maker_option(self, seed: int, output: str, option: str) -> str:
         """What the step that made a directory was given. UsageError where it was not."""
         step = next((s for s in self.steps[seed] if output_of(s) == output), None)
-        if step is None or option not in step.argv:
+        found = None if step is None else option_of(step, option)
+        if found is None:
             raise UsageError(f"{output}: no step makes it with {option}")
-        return step.argv[step.argv.index(option) + 1]
+        return found
 
     def value(self, name: str, metric: str, slice_: str = "all") -> Figure:
         """A metric of results, over all seeds."""
@@ -92,6 +101,8 @@ class Reader:
     def _value(self, seed: int, name: str, metric: str, slice_: str) -> Figure:
         results = self.results(seed, name)
         if AT_K.fullmatch(metric):
+            if why := self._too_few(seed, name, metric):
+                return Figure(None, why=why)
             rows = self._with(seed, name, metric).rows
             return mean_figure(rows.loc[self.inside(seed, name, slice_)][metric].dropna())
         s = results.summary
@@ -102,7 +113,16 @@ class Reader:
         low, high = (None if pd.isna(v) else float(v) for v in (row.ci_low, row.ci_high))
         return Figure(float(row.value), low, high, int(row.n))
 
+    def _too_few(self, seed: int, name: str, metric: str) -> str:
+        """Why there is no figure at K: no question has K passages."""
+        match = AT_K.fullmatch(metric)
+        depth = max(map(len, self.results(seed, name).rows.passage_ids), default=0) if match else 0
+        few = match is not None and int(match[2]) > depth
+        return f"{name} has {depth} passages a question: no {metric}" if few else ""
+
     def _difference(self, seed: int, name: str, baseline: str, metric: str, slice_: str) -> Figure:
+        if why := self._too_few(seed, name, metric) or self._too_few(seed, baseline, metric):
+            return Figure(None, why=why)
         after, before = self._with(seed, name, metric), self._with(seed, baseline, metric)
         try:
             check_comparable(before, after, ("predictions", "retrieved"))
@@ -151,18 +171,21 @@ class Reader:
             labels = [question_word(question) for question in rows.question]
         else:
             path, task = (self.option(seed, name, o) for o in ("--questions", "--task"))
-            own = read_own_columns(path, task, [column])[column]
+            try:
+                own = read_own_columns(path, task, [column])[column]
+            except UsageError as error:
+                raise _NoSlice(f"slice {slice_}: {error}") from None
             labels = [own.get(i) for i in rows.index]
         return rows.index[[label == wanted for label in labels]]
 
     def same_answers(self, name: str, other: str) -> Figure:
-        """The share of questions with the same prediction in both."""
+        """The share of questions with the same prediction in both; no prediction is the same as none."""
 
         def one(seed: int) -> Figure:
             a, b = self.results(seed, name).rows, self.results(seed, other).rows
-            both = a.index.intersection(b.index)
-            same = (a.prediction.fillna("\0")[both] == b.prediction.fillna("\0")[both]).astype(float)
-            return mean_figure(same)
+            if not a.index.equals(b.index):
+                return Figure(None, why=f"{name} and {other} answer other questions")
+            return mean_figure((a.prediction.notna() & (a.prediction == b.prediction)).astype(float))
 
         return self.over_seeds(one)
 
@@ -171,12 +194,18 @@ class Reader:
 
         def one(seed: int) -> Figure:
             a, b = (self.results(seed, n).rows["mean_log_prob"] for n in (name, other))
+            if not a.index.equals(b.index):
+                return Figure(None, why=f"{name} and {other} answer other questions")
+            if alone := int((a.isna() != b.isna()).sum()):
+                return Figure(None, why=f"{alone} log-probabilities are in one of {name} and {other} only")
             gaps = (a - b).abs().dropna()
-            return Figure(float(gaps.max()), n=len(gaps)) if len(gaps) else NOTHING
+            if not len(gaps):
+                return Figure(None, why=f"no log-probability is in {name} and {other}")
+            return Figure(float(gaps.max()), n=len(gaps))
 
         figures = [one(seed) for seed in range(len(self.outs))]
-        worst = max((f.value for f in figures if f.value is not None), default=None)
-        return Figure(worst, n=sum(f.n for f in figures)) if worst is not None else NOTHING
+        missing = next((f for f in figures if f.value is None), None)
+        return missing or Figure(max(f.value for f in figures), n=sum(f.n for f in figures))
 
     def posterior_gain(self, name: str, slice_: str = "all") -> Figure:
         """How much more of p(z|x,y) than of p(z|x) lies on passages of the gold pages, where one was read."""
@@ -197,11 +226,8 @@ class Reader:
 
     def records(self, seed: int, checkpoint: str) -> list[dict[str, Any]]:
         """The training log of a checkpoint. DataError where it cannot be read."""
-        path = self.outs[seed] / "checkpoints" / checkpoint / "_log.jsonl"
-        try:
-            return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        except ValueError as error:
-            raise DataError(f"{path}: {error}") from None
+        source = read_source(str(self.outs[seed] / "checkpoints" / checkpoint / "_log.jsonl"), "log")
+        return [record for _, record in source.json_lines()]
 
     def logged(self, checkpoint: str, name: str) -> Figure:
         """The last figure of a name in a training log; its mean over the seeds."""
@@ -211,10 +237,22 @@ class Reader:
         return Figure(mean(f[-1] for f in found), n=sum(map(len, found)))
 
     def warned(self, checkpoint: str) -> Figure:
-        """The share of seeds whose training log warns of collapsed retrieval."""
+        """The share of seeds whose training log warns of collapsed retrieval, where it was watched."""
         logs = [self.records(seed, checkpoint) for seed in range(len(self.outs))]
+        if not all(any(WATCHED in r for r in log) for log in logs):
+            return Figure(None, why=f"the log of {checkpoint} has no {WATCHED}")
         return Figure(mean(float(any("collapsed" in r.get("warning", "") for r in log)) for log in logs),
                       n=len(logs))  # fmt: skip
+
+    def more_parameters(self, checkpoint: str, other: str, part: str) -> Figure:
+        """How many weights a checkpoint's part has more than another's; `n`: how many it has."""
+        counts = [[self.parameters(s, c, part) for c in (checkpoint, other)] for s in range(len(self.outs))]
+        for pair in counts:
+            for name, count in zip((checkpoint, other), pair):
+                if not count:
+                    return Figure(None, why=f"checkpoint {name} has no {part}")
+        most = max(counts, key=lambda pair: abs(pair[0] - pair[1]))
+        return Figure(float(most[0] - most[1]), n=most[0])
 
     def parameters(self, seed: int, checkpoint: str, part: str) -> int:
         """The number of weights of a checkpoint's part (generator, question_encoder); 0 where it has none."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from eval._steps import Step
 from eval.miniature._claims import CHECKPOINT_KINDS, at_point, check_claim, check_metric
-from eval.miniature._expand import Scope, make_steps, needed, output_of
-from eval.miniature._recipes import COMMON, EXPERIMENTS, Book, Experiment
+from eval.miniature._expand import Scope, make_steps, needed, option_of, output_of
+from eval.miniature._recipes import COMMON, EXPERIMENTS, Book, Experiment, is_size
 from rag_core.errors import UsageError
 
 
@@ -25,6 +25,8 @@ def sizes_of(book: Book, size: str, changes: Sequence[str] = ()) -> dict[str, An
             sizes[name] = _typed(text, sizes[name])
         except ValueError:
             raise UsageError(f"--set {change}: expected a value like {sizes[name]!r}") from None
+        if not is_size(sizes[name]):
+            raise UsageError(f"--set {change}: must be above 0")
     return sizes
 
 
@@ -84,10 +86,24 @@ def make_plan(
                 names.append(makers[str(out / path)])
             names += experiment.steps
         chosen = needed(steps, names)
+        check_depths(chosen, f"{directory}/{COMMON}.toml")
         if len(seeds) > 1:
             chosen = _named(chosen, out, seed)
         plans.append(chosen)
     return experiments, plans
+
+
+def check_depths(steps: Sequence[Step], path: str) -> None:
+    """UsageError where a step reads more passages a question than the step that finds them keeps."""
+    makers = {output_of(step): step for step in steps}
+    for step in steps:
+        reads = option_of(step, "--n-docs")
+        finder = makers.get(option_of(step, "--retrieved"))
+        keeps = option_of(finder, "--top-k") if finder is not None else None
+        if finder is not None and reads and keeps and int(reads) > int(keeps):
+            raise UsageError(
+                f"{path}: {step.name} reads {reads} passages a question, {finder.name} keeps {keeps}"
+            )
 
 
 def _named(steps: Sequence[Step], out: Path, seed: int) -> list[Step]:

@@ -13,7 +13,8 @@ A step needs whatever makes the paths that it names; `needs` is for what no path
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from rag_core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 COMMON = "common"
+SIZES = ("quick", "full")
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ class Heat:
 class Claim:
     """What should hold. At least one expectation; all that are given must hold.
 
-    above, below: the whole 95% interval lies beyond; at_least, at_most: the value does; contains: the
-    interval holds it; equals: the value is it, give or take `tolerance`.
+    above, below: the whole 95% interval lies beyond (both: within, so that nothing much has changed);
+    at_least, at_most: the value does; equals: the value is it, give or take `tolerance`.
     """
 
     says: str
@@ -116,7 +118,6 @@ class Claim:
     below: float | None = None
     at_least: float | None = None
     at_most: float | None = None
-    contains: float | None = None
     equals: float | None = None
     tolerance: float = 0.0
     paper: str = ""
@@ -125,7 +126,7 @@ class Claim:
 
     @property
     def expectations(self) -> dict[str, float]:
-        names = ("above", "below", "at_least", "at_most", "contains", "equals")
+        names = ("above", "below", "at_least", "at_most", "equals")
         return {n: float(v) for n in names if (v := getattr(self, n)) is not None}
 
 
@@ -189,38 +190,60 @@ def read_book(directory: str | Path = EXPERIMENTS) -> Book:
             _check_experiment(str(found), experiment)
             experiments.append(experiment)
     names = [e.name for e in experiments]
-    if sorted(order) != sorted(names):
+    if not isinstance(order, list) or sorted(map(str, order)) != sorted(names):
         raise UsageError(f"{path}: order = {order}: expected each of {', '.join(sorted(names))} once")
     return Book(common, tuple(sorted(experiments, key=lambda e: order.index(e.name))))
 
 
 def _check_common(path: str, common: Common) -> None:
+    for size in SIZES:
+        if size not in common.sizes:
+            raise UsageError(f"{path}: sizes.{size} is missing")
     for size, table in common.sizes.items():
         if not isinstance(table, dict):
             raise UsageError(f"{path}: sizes.{size}: expected a table")
         for name, value in table.items():
-            if not _is_size(value):
+            if not is_size(value):
                 raise UsageError(
-                    f"{path}: sizes.{size}.{name} = {value!r}: expected a number, a text, or a list"
+                    f"{path}: sizes.{size}.{name} = {value!r}: expected a number above 0, a text, or a list"
                 )
+        if not isinstance(table.get("seeds"), int):
+            raise UsageError(f"{path}: sizes.{size}.seeds is missing, or no whole number")
         if table.keys() != next(iter(common.sizes.values())).keys():
             raise UsageError(f"{path}: sizes.{size} has other keys than sizes.{next(iter(common.sizes))}")
     for name, value in common.let.items():
         if not isinstance(value, str):
             raise UsageError(f"{path}: let.{name} = {value!r}: expected a text")
     for axis, values in common.axis.items():
+        if not isinstance(values, dict):
+            raise UsageError(f"{path}: axis.{axis}: expected tables, [axis.{axis}.VALUE]")
         for value, pieces in values.items():
             if not isinstance(pieces, dict) or not all(isinstance(p, str) for p in pieces.values()):
                 raise UsageError(f"{path}: axis.{axis}.{value}: expected a table of texts")
 
 
-def _is_size(value: Any) -> bool:
+def is_size(value: Any) -> bool:
+    """A text, a finite number above 0, or a list of such."""
     items = value if isinstance(value, list) and value else [value]
-    return all(isinstance(i, int | float | str) and not isinstance(i, bool) for i in items)
+    return all(
+        isinstance(i, str) or (isinstance(i, int | float) and not isinstance(i, bool) and 0 < i < math.inf)
+        for i in items
+    )
 
 
 def _check_experiment(path: str, experiment: Experiment) -> None:
+    """What is found by its name on the page has a name of its own; rows fit; claims expect something."""
+    shown = (*experiment.table, *experiment.curve, *experiment.heat)
+    if twice := _twice(s.title for s in shown):
+        raise UsageError(f"{path}: {twice!r} is the title of two tables or figures")
+    for curve in experiment.curve:
+        if twice := _twice(line.name for line in curve.line):
+            raise UsageError(f"{path}: figure {curve.title!r}: two lines are called {twice!r}")
     for table in experiment.table:
+        if twice := _twice(column.head for column in table.column):
+            raise UsageError(f"{path}: table {table.title!r}: two columns are called {twice!r}")
+        if twice := _twice(row.name for row in table.row):
+            raise UsageError(f"{path}: table {table.title!r}: two rows are called {twice!r}")
         for row in table.row:
             if row.paper and len(row.paper) != len(table.column):
                 raise UsageError(
@@ -230,3 +253,17 @@ def _check_experiment(path: str, experiment: Experiment) -> None:
     for claim in experiment.claim:
         if not claim.expectations:
             raise UsageError(f"{path}: claim {claim.says!r} expects nothing: give above, at_least, equals, …")
+        if claim.tolerance < 0:
+            raise UsageError(f"{path}: claim {claim.says!r}: tolerance = {claim.tolerance} is below 0")
+        if claim.tolerance and claim.equals is None:
+            raise UsageError(f"{path}: claim {claim.says!r} has a tolerance, but no equals")
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

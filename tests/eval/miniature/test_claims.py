@@ -18,7 +18,7 @@ from eval.miniature._figures import Figure, Reader, combined
 from eval.miniature._recipes import Claim, Curve, Experiment, Heat, Line, Row, Table
 from eval.miniature._recipes import Column as C
 from eval.miniature._tables import FIGURES, figure_rows, heat_answer, write_rows
-from rag_core.errors import UsageError
+from rag_core.errors import DataError, UsageError
 from rag_core.schemas import PASSAGES, PER_EXAMPLE_BASE, PREDICTIONS, RETRIEVED, SUMMARY, content_hash
 from tests.eval.conftest import write_stage
 
@@ -27,7 +27,7 @@ SIGNATURES = {"exact_match": "exact_match|v:1", "mean_log_prob": "mean_log_prob|
 
 
 def write_results(
-    directory, right, *, ranks=None, log_prob=-1.0, texts=None, ids=range(N), posterior=(0.75, 0.25)
+    directory, right, *, ranks=None, log_prob=-1.0, texts=None, ids=range(N), posterior=(0.75, 0.25), depth=2
 ):
     """Results in which question i is right when `right(i)`; its first hit has rank ranks(i)."""
     rows = []
@@ -40,9 +40,9 @@ def write_results(
             "prediction": texts(i) if texts else (f"answer {i}" if right(i) else "wrong"),
             "answers": [f"answer {i}"],
             "answer_rank": ranks(i) if ranks else None,
-            "passage_ids": [f"{i}:0", "99:0"],
-            "doc_prior": [0.5, 0.5],
-            "doc_posterior": list(posterior),
+            "passage_ids": [f"{i}:0", *(f"{99 - j}:0" for j in range(depth - 1))],
+            "doc_prior": [0.5, 0.5, *[0.0] * (depth - 2)],
+            "doc_posterior": [*posterior, *[0.0] * (depth - 2)],
             "exact_match": float(right(i)),
             "bleu1": float(right(i)),
             "mean_log_prob": log_prob if not callable(log_prob) else log_prob(i),
@@ -108,7 +108,11 @@ def out(tmp_path):
         return None if i >= 30 else 1 if i % 2 == 0 else 3
 
     write_results(
-        tmp_path / "results" / "rag", lambda i: i < 30, ranks=ranks, log_prob=lambda i: -1.0 - (i == 3) * 1e-3
+        tmp_path / "results" / "rag",
+        lambda i: i < 30,
+        ranks=ranks,
+        log_prob=lambda i: -1.0 - (i == 3) * 1e-3,
+        depth=3,
     )
     write_results(tmp_path / "results" / "closed", lambda i: i < 10)
     retrieved = [
@@ -196,7 +200,50 @@ def test_agreement_of_two_runs(out):
     found, _ = measure(out, kind="same_answers", baseline="closed")
     assert (found.value, found.n) == (0.5, N), "q0…q9 are right in both, q30…q39 wrong in both"
     found, _ = measure(out, kind="log_prob_gap", baseline="closed")
-    assert found.value == pytest.approx(1e-3) and found.low is None
+    assert found.value == pytest.approx(1e-3) and found.low is None and found.n == N
+
+
+def test_nothing_agrees_with_nothing(out):
+    """Two runs without answers, or of other questions, agree in nothing."""
+    for name in ("mute", "dumb"):
+        write_results(out / "results" / name, lambda i: False, texts=lambda i: None, log_prob=None)
+    write_results(out / "results" / "few", lambda i: True, ids=range(5))
+    found, _ = measure(out, kind="same_answers", result="mute", baseline="dumb")
+    assert (found.value, found.n) == (0.0, N)
+    found, claim = measure(out, kind="log_prob_gap", result="mute", baseline="dumb", at_most=1e-4)
+    assert judge(claim, found) == (False, "not measured: no log-probability is in mute and dumb")
+    found, claim = measure(out, kind="log_prob_gap", result="mute", baseline="closed")
+    assert judge(claim, found)[1] == "not measured: 40 log-probabilities are in one of mute and closed only"
+    for kind in ("same_answers", "log_prob_gap"):
+        found, claim = measure(out, kind=kind, baseline="few")
+        assert judge(claim, found)[1] == "not measured: rag and few answer other questions"
+
+
+def test_a_seed_without_a_figure_leaves_none_at_all(out, tmp_path):
+    two = tmp_path / "two"
+    write_results(two / "results" / "rag", lambda i: True, log_prob=None)
+    write_results(two / "results" / "closed", lambda i: True, log_prob=None)
+    reader = reader_of(out, two, options=OPTIONS)
+    assert reader.log_prob_gap("rag", "closed").value is None
+
+
+def test_recall_of_more_passages_than_there_are_is_no_figure(out):
+    found, claim = measure(out, kind="value", metric="mass@4")
+    assert judge(claim, found) == (False, "not measured: rag has 3 passages a question: no mass@4")
+    found, claim = measure(out, kind="difference", metric="recall@3", baseline="closed")
+    assert judge(claim, found)[1] == "not measured: closed has 2 passages a question: no recall@3"
+
+
+def test_belief_without_passages_is_no_figure(out):
+    write_results(out / "results" / "none", lambda i: True, posterior=())
+    found, claim = measure(out, kind="posterior_gain", result="none")
+    assert judge(claim, found)[0] is False and found.value is None
+
+
+def test_a_slice_that_is_none_is_no_figure(out):
+    for kind in ({"kind": "difference", "baseline": "closed"}, {"kind": "value"}):
+        found, claim = measure(out, **kind, metric="recall@1", slice="sort=x")
+        assert judge(claim, found)[1].startswith("not measured: ") and "sort" in judge(claim, found)[1]
 
 
 def test_belief_moves_to_the_gold_page(out):
@@ -217,6 +264,14 @@ def test_training_logs(out):
     assert measure(out, kind="warned", result="bad")[0].value == 1
     assert measure(out, kind="warned", result="good")[0].value == 0
     assert measure(out, kind="logged", result="bad", metric="distinct_lists")[0].value == 0.1
+    for kind in ("warned", "logged"):
+        (out / "checkpoints" / "blind").mkdir(exist_ok=True)
+        (out / "checkpoints" / "blind" / "_log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+        found, claim = measure(out, kind=kind, result="blind", metric="distinct_lists", at_most=0.0)
+        assert judge(claim, found) == (False, "not measured: the log of blind has no distinct_lists")
+    (out / "checkpoints" / "blind" / "_log.jsonl").write_text("[1]\n")
+    with pytest.raises(DataError, match=r"blind/_log.jsonl, line 1: expected a JSON object"):
+        measure(out, kind="warned", result="blind")
     found, claim = measure(out, kind="logged", result="good", metric="none")
     assert judge(claim, found) == (False, "not measured: the log of good has no none")
 
@@ -231,6 +286,10 @@ def test_weights_are_counted(out):
     )
     assert (found.value, found.n) == (4, 17)
     assert judge(claim, found) == (False, "4: not 0")
+    found, claim = measure(
+        out, kind="more_parameters", result="a", baseline="b", metric="question_encoder", equals=0
+    )
+    assert judge(claim, found) == (False, "not measured: checkpoint a has no question_encoder"), "0 is not 0"
 
 
 @pytest.mark.parametrize(
@@ -242,8 +301,10 @@ def test_weights_are_counted(out):
         ({"at_least": 0.7}, (0.7, 0.6, 0.8), True),
         ({"at_least": 0.7}, (0.69, 0.6, 0.8), False),
         ({"at_most": 0.15}, (0.16, 0.1, 0.2), False),
-        ({"contains": 0}, (0.01, -0.01, 0.03), True),
-        ({"contains": 0}, (0.02, 0.01, 0.03), False),
+        ({"above": -0.02, "below": 0.02}, (0.01, 0.0, 0.015), True),
+        ({"above": -0.02, "below": 0.02}, (0.01, -0.01, 0.03), False),
+        ({"above": 0}, (0.1, None, None), False),
+        ({"below": 0}, (-0.1, None, None), False),
         ({"equals": 1, "tolerance": 0.01}, (0.995, None, None), True),
         ({"equals": 1}, (0.995, None, None), False),
         ({"above": 0, "at_least": 0.3}, (0.2, 0.1, 0.3), False),

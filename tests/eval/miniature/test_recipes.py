@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from eval._steps import Step
@@ -151,6 +153,22 @@ def test_words_and_lists():
         (COMMON.replace("--output {out}/q", "--out {out}/q"), ONE, "step world has no --output"),
         (COMMON.replace("{kind}_{k}\"\neach", "{kind}\"\neach"), ONE, "two steps are called 'eval_token'"),
         ("order = [", ONE, "common.toml: not valid TOML"),
+        (COMMON.replace('order = ["a"]', "order = 1"), ONE, "order = 1: expected each of a once"),
+        (COMMON.replace("[axis.kind.token]\n", '[axis]\nkind = "x"\n[axis.other.token]\n').replace(
+            "[axis.kind.sequence]", "[axis.other.sequence]"), ONE, "axis.kind: expected tables"),
+        (COMMON.replace("[sizes.full]", "[sizes.half]"), ONE, "sizes.full is missing"),
+        (COMMON.replace("seeds = ", "seed_s = "), ONE, "sizes.quick.seeds is missing"),
+        (COMMON.replace("seeds = 1", "seeds = 0"), ONE, "sizes.quick.seeds = 0: expected"),
+        (COMMON.replace("seeds = 1", "seeds = nan"), ONE, "sizes.quick.seeds = nan: expected"),
+        (COMMON, ONE.replace("above = 0", "above = nan"), r"claim\[1\].above = nan: expected a number"),
+        (COMMON, ONE + "tolerance = 0.1", "claim 'with {ks.last}' has a tolerance, but no equals"),
+        (COMMON, ONE + "tolerance = -0.1\nequals = 1", "claim 'with {ks.last}': tolerance = -0.1 is below 0"),
+        (COMMON, ONE + 'at = "ks"', "claim 'with 2': kind 'difference' takes no at"),
+        (COMMON, ONE.replace('"difference"', '"log_prob_gap"').replace('metric = "exact_match"', ""),
+         "kind 'log_prob_gap' has no interval: above cannot hold"),
+        (COMMON.replace("--with {base}", "--n-docs {k} --retrieved {out}/results/none --with {base}")
+         + '[[step]]\nname = "find"\ncommand = "m.find --top-k 1 --output {out}/results/none"\n', ONE,
+         "eval_token_2 reads 2 passages a question, find keeps 1"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(recipes, tmp_path, common, one, message):
@@ -169,12 +187,72 @@ row = [{ name = "r", paper = ["1", "2"] }]
         recipes(a=ONE + table)
 
 
+TWICE = """
+[[table]]
+title = "T"
+column = [{ head = "x", set = "token", metric = "exact_match" }]
+row = [{ name = "r" }]
+[[table]]
+title = "U"
+column = [{ head = "x", set = "token", metric = "exact_match" }]
+row = [{ name = "r" }]
+[[curve]]
+title = "C"
+x = "K"
+at = "ks"
+line = [
+    { name = "l", result = "token_{k}", metric = "f1" }, { name = "m", result = "token_{k}", metric = "f1" },
+]
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ('"U"', '"T"', "'T' is the title of two"),
+        ('"C"', '"T"', "'T' is the title of two"),
+        ('{ head = "x", set = "token", metric = "exact_match" }',
+         '{ head = "x", set = "a", metric = "f1" }, { head = "x", set = "b", metric = "f1" }',
+         "table 'T': two columns are called 'x'"),
+        ('row = [{ name = "r" }]', 'row = [{ name = "r" }, { name = "r", paper = ["1"] }]',
+         "table 'T': two rows are called 'r'"),
+        ('name = "m"', 'name = "l"', "figure 'C': two lines are called 'l'"),
+    ],
+)  # fmt: skip
+def test_nothing_on_the_page_hides_another(recipes, old, new, message):
+    recipes(a=ONE + TWICE)
+    with pytest.raises(UsageError, match=message):
+        recipes(a=ONE + TWICE.replace(old, new))
+
+
+def test_the_shipped_experiments_say_why_where_it_is_known():
+    """Effects of the paper that have not appeared here carry their reason."""
+    claims = {c.says: c for e in read_book().experiments for c in e.claim}
+    assert claims["Clues: RAG-Sequence is more diverse than RAG-Token"].if_not
+
+
+def test_the_directory_that_one_stands_in_is_a_directory(recipes):
+    """`--output .`: paths below it begin with no dot, and steps need each other all the same."""
+    for output in (Path("."), Path("..")):
+        _, (steps,) = plan(recipes(), output)
+        assert steps[3].needs == ("world", "shared")
+
+
 def test_sizes_change_by_name(recipes):
-    book = recipes()
-    assert sizes_of(book, "quick", ["ks=3,4", "seeds=2"]) == {"seeds": 2, "ks": [3, 4]}
+    book = recipes(COMMON.replace("ks = ", "rate = 0.5\nks = "))
+    sizes = sizes_of(book, "quick", ["ks=3,4", "seeds=2", "rate=1"])
+    assert sizes == {"seeds": 2, "ks": [3, 4], "rate": 1.0}
     for change, message in (
-        ("k=1", "no such size; there are seeds, ks"),
+        ("k=1", "no such size; there are seeds, rate, ks"),
         ("seeds=x", "expected a value like 1"),
+        ("seeds", "expected a value like 1"),
+        ("seeds=0", "must be above 0"),
+        ("seeds=-1", "must be above 0"),
+        ("ks=1,0", "must be above 0"),
+        ("ks=", "expected a value like"),
+        ("ks=1,,2", "expected a value like"),
+        ("rate=nan", "must be above 0"),
+        ("rate=inf", "must be above 0"),
     ):
         with pytest.raises(UsageError, match=message):
             sizes_of(book, "quick", [change])
