@@ -134,6 +134,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args: argparse.Namespace = parser().parse_args(argv)
     if args.at_once < 1:
         raise UsageError(f"--at-once {args.at_once}: must be at least 1")
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed}: must be at least 0")
+    if not files.is_local(args.output):
+        raise UsageError(f"--output {args.output}: expected a directory of this machine")
     book = read_book()
     sizes = sizes_of(book, args.size, args.set)
     seeds = list(range(args.seed, args.seed + sizes["seeds"]))
@@ -144,7 +148,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(shlex.join(("python", "-m", *step.argv)) for step in steps))
         return 0
     started = time.monotonic()
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"--output {output}: not a directory") from None
     try:
         ran = run_kept(steps, output, args.at_once, args.overwrite)
     except StepError as error:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from eval._steps import Step, run_steps
 from eval.miniature._expand import output_of
@@ -19,6 +20,7 @@ from rag_core import files
 from rag_core.errors import DataError
 
 LEDGER = "steps.json"
+OVERWRITERS = ("eval.run", "rag_core.train", "eval.miniature.world")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,19 @@ def read_ledger(output: Path) -> dict[str, Ran]:
     if not path.exists():
         return {}
     try:
-        return {name: Ran(**row) for name, row in json.loads(path.read_text("utf-8")).items()}
+        return {name: _ran(row) for name, row in json.loads(path.read_text("utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: not a record of steps ({error}); delete it to ask every command") from None
+
+
+def _ran(row: dict[str, Any]) -> Ran:
+    ran = Ran(**row)
+    if not isinstance(ran.argv, list) or not all(isinstance(word, str) for word in ran.argv):
+        raise TypeError(f"argv {ran.argv!r}")
+    for value in (ran.seconds, ran.ended, ran.threads):
+        if not isinstance(value, int | float):
+            raise TypeError(f"{value!r} is no number")
+    return ran
 
 
 def kept(steps: Sequence[Step], ledger: dict[str, Ran]) -> list[str]:
@@ -60,7 +72,7 @@ def _is_there(output: str) -> bool:
 
 
 def _again(argv: tuple[str, ...], overwrite: bool) -> tuple[str, ...]:
-    takes_it = argv[0].startswith("beam_jobs.") or argv[0] in ("eval.run", "rag_core.train")
+    takes_it = argv[0].startswith("beam_jobs.") or argv[0] in OVERWRITERS
     return (*argv, "--overwrite") if overwrite and takes_it else argv
 
 
@@ -76,10 +88,14 @@ def run_kept(steps: Sequence[Step], output: Path, at_once: int, overwrite: bool 
     others = ledger.keys() - {step.name for step in steps}  # of experiments that were not asked for now
     ledger = {name: ran for name, ran in ledger.items() if name in done | others}
 
-    def ended(step: Step, seconds: float) -> None:
-        ledger[step.name] = Ran(commands[step.name], round(seconds, 2), round(time.time(), 1), step.threads)
+    def put() -> None:
         files.write_json(str(output / LEDGER), {name: asdict(ran) for name, ran in ledger.items()})
 
+    def ended(step: Step, seconds: float) -> None:
+        ledger[step.name] = Ran(commands[step.name], round(seconds, 2), round(time.time(), 1), step.threads)
+        put()
+
+    put()  # before anything is begun anew: what it replaces is finished no more
     commands = {step.name: list(step.argv) for step in steps}
     left = [
         replace(step, argv=_again(step.argv, overwrite), needs=tuple(n for n in step.needs if n not in done))

@@ -37,7 +37,8 @@ from eval.miniature.wikitext import (
     named_after_page,
     redirect_page,
 )
-from rag_core.errors import UsageError, run_command
+from rag_core.errors import DataError, UsageError, run_command
+from rag_core.files import read_object
 
 MIN_ARTICLES = 200
 
@@ -183,11 +184,12 @@ def snapshot(world: World, year: int) -> list[WikiPage]:
     return sorted(pages, key=lambda page: page.page_id)
 
 
-def write_world(world: World, output: Path) -> dict:
+def write_world(world: World, output: Path, overwrite: bool = False) -> dict:
     """Write both dumps, the questions and `world.json`, that last; returns what `world.json` says.
 
     Where the same world lies already nothing is written; a directory with anything else is refused
-    (FileExistsError), but for the beginnings of a run that was stopped.
+    (FileExistsError), but for the beginnings of a run that was stopped and, with `overwrite`, another world.
+    Raises DataError where `world.json` is damaged.
     """
     files: dict[str, bytes] = {}
     for year in (2016, 2018):
@@ -205,11 +207,15 @@ def write_world(world: World, output: Path) -> dict:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     ending = output / "world.json"
-    if ending.exists() and json.loads(ending.read_text(encoding="utf-8")) == about:
+    before = read_object(str(ending)) if ending.exists() else {}
+    if before == about:
         return about
-    there = [p.relative_to(output).as_posix() for p in output.rglob("*") if p.is_file()]
-    if not set(there) <= files.keys():
+    ours = {*files, ending.name, *before.get("sha256", ())} if overwrite else files.keys()
+    there = {p.relative_to(output).as_posix() for p in output.rglob("*") if p.is_file()}
+    if not there <= ours:
         raise FileExistsError(f"{output} is not empty and holds no part of this world; give a new directory")
+    for name in sorted(there - files.keys(), key=lambda name: name != ending.name):
+        (output / name).unlink()
     for name, data in files.items():
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_bytes(data)
@@ -224,10 +230,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--articles", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tasks", action="store_true", help="also the sets of the paper's tasks")
+    parser.add_argument("--overwrite", action="store_true", help="another world in DIR gives way")
     args = parser.parse_args(argv)
     try:
         world = build_world(args.articles, args.seed)
-        about = write_world(with_tasks(world) if args.tasks else world, args.output)
+        about = write_world(with_tasks(world) if args.tasks else world, args.output, args.overwrite)
+    except DataError:
+        raise
     except (ValueError, FileExistsError) as error:
         raise UsageError(str(error)) from error
     counts = ", ".join(f"{name} {n}" for name, n in about["questions"].items())

@@ -68,13 +68,28 @@ def test_what_lies_there_gives_way_when_told(tmp_path, monkeypatch):
     monkeypatch.setattr("eval.miniature._ledger.run_steps", lambda steps, *_, **__: seen.extend(steps))
     steps = [
         Step("a", ("beam_jobs.split", "--output", "x")),
-        Step("b", ("eval.miniature.world", "--output", "y")),
+        Step("b", ("eval.miniature.gather", "--output", "y")),
     ]
     for overwrite, wanted in ((False, ()), (True, ("--overwrite",))):
         seen.clear()
         with pytest.raises(KeyError):  # nothing ran, so nothing is recorded
             run_kept(steps, tmp_path, 1, overwrite)
         assert [s.argv for s in seen] == [(*steps[0].argv, *wanted), steps[1].argv]
+
+
+def test_what_is_begun_anew_is_not_finished_before_it_is(module, tmp_path, monkeypatch):
+    """Killed while it overwrites, a run leaves no record of what it was overwriting."""
+    out = tmp_path / "out"
+    out.mkdir()
+    run_kept(steps_at(out), out, 1)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("eval.miniature._ledger.run_steps", killed)
+        run_kept(steps_at(out, a=("--x",)), out, 1)
+    assert kept(steps_at(out), read_ledger(out)) == ["c"]
 
 
 def test_a_failure_keeps_what_was_done(module, tmp_path):
@@ -94,9 +109,14 @@ def test_steps_of_other_experiments_stay_known(module, tmp_path):
     run_kept(steps_at(out), out, 1)
     run_kept(steps_at(out)[2:], out, 1)
     assert set(read_ledger(out)) == {"a", "b", "c"}
-    (out / "steps.json").write_text("[1]")
-    with pytest.raises(DataError, match="steps.json: not a record of steps"):
-        read_ledger(out)
+    row = {"argv": ["a"], "seconds": 1.0, "ended": 2.0}
+    (out / "steps.json").write_text(json.dumps({"a": row}))
+    assert read_ledger(out)["a"].threads == 1
+    for damaged in ("[1]", '{"a":', "\xff", json.dumps({"a": 1}), json.dumps({"a": {**row, "more": 1}}),
+                    *(json.dumps({"a": {**row, name: "x"}}) for name in row)):  # fmt: skip
+        (out / "steps.json").write_text(damaged, "latin-1")
+        with pytest.raises(DataError, match="steps.json: not a record of steps"):
+            read_ledger(out)
 
 
 COMMON = """
@@ -166,11 +186,35 @@ def test_a_whole_run_and_only_a_part_of_it(book, tmp_path, capsys):
         (["--set", "m=1"], "error: --set m=1: no such size; there are seeds, n"),
         (["--quick", "--full"], "error: argument --full: not allowed with argument --quick"),
         (["--at-once", "0"], "error: --at-once 0: must be at least 1"),
+        (["--seed", "-1"], "error: --seed -1: must be at least 0"),
+        (["--set", "seeds=0"], "error: --set seeds=0: must be above 0"),
+        (
+            ["--output", "gs://bucket/out"],
+            "error: --output gs://bucket/out: expected a directory of this machine",
+        ),
     ],
 )
 def test_wrong_options_are_one_line(book, tmp_path, capsys, argv, message):
     assert run_command(command.main, ["--output", str(tmp_path / "out"), *argv]) == 2
     assert capsys.readouterr().err.startswith(message) and not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_place_for_a_run(book, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert run_command(command.main, ["--output", str(path)]) == 2
+        assert capsys.readouterr().err == f"error: --output {path}: not a directory\n"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_directory_may_have_any_name(book, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("with space", "Ünïcode-{n}<b>'\"", "."):
+        assert command.main(["--output", name]) == 0
+        assert (tmp_path / name / "seed-0" / "checkpoints" / "two").is_dir()
+        page = Page((tmp_path / name / "paper.html").read_text("utf-8"))
+        assert page.open == [] and "b" not in [tag for tag, _ in page.tags]
+    capsys.readouterr()
 
 
 def test_the_plan_can_be_read_without_running_it(book, tmp_path, capsys):

@@ -6,6 +6,7 @@ import bz2
 import hashlib
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -128,6 +129,22 @@ def test_the_same_world_again_is_kept_and_another_refused(tmp_path, world):
     (tmp_path / "dump-2016.xml.bz2").write_bytes(b"half")
     assert write_world(world, tmp_path) == about
     assert (tmp_path / "dump-2016.xml.bz2").read_bytes() != b"half"
+
+
+def test_another_world_gives_way_when_told_and_nothing_else_does(tmp_path, world, capsys):
+    write_world(replace(world, questions={**world.questions, "old": []}), tmp_path)
+    other = build_world(ARTICLES, seed=4)
+    about = write_world(other, tmp_path, overwrite=True)
+    assert json.loads((tmp_path / "world.json").read_text()) == about and about["seed"] == 4
+    assert not (tmp_path / "questions/old.jsonl").exists(), "of the world before"
+    (tmp_path / "kept.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not empty"):
+        write_world(world, tmp_path, overwrite=True)
+    assert json.loads((tmp_path / "world.json").read_text()) == about
+    (tmp_path / "world.json").write_text("[")
+    assert run_command(main, ["--output", str(tmp_path), "--articles", "200", "--overwrite"]) == 3
+    assert "world.json: not valid JSON" in capsys.readouterr().err
+    assert (tmp_path / "kept.txt").read_text() == "mine"
 
 
 def test_refuses_a_directory_with_content_and_tiny_worlds(tmp_path, capsys):
