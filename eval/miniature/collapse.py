@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from eval._slices import question_word
-from eval.miniature.gather import gather, write_questions
+from eval.miniature.gather import check_not_read, gather, write_questions
 from rag_core.command_line import Parser
-from rag_core.errors import run_command
+from rag_core.errors import DataError, run_command
 
 ANSWERS = {"who": "person", "where": "place", "when": "year"}
 _OTHER = "thing"
@@ -39,7 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", required=True, metavar="FILE", help="train questions")
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args(argv)
-    rows = without_use_of_passages(gather([args.questions]))
+    check_not_read(args.output, [args.questions])
+    read = gather([args.questions])
+    for row in read:
+        if not isinstance(row.get("question"), str):
+            raise DataError(f"{args.questions}: question {row['question_id']!r} has no question")
+    rows = without_use_of_passages(read)
+    if not rows:
+        raise DataError(f"{args.questions}: no question has an answer of kind text")
     write_questions(args.output, rows)
     print(f"{args.output}: {len(rows):,} questions, {len(ANSWERS) + 1} answers")
     return 0

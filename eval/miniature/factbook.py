@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import gzip
 import html
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +29,7 @@ import pandas as pd
 from beam_jobs.options import Parser
 from eval._steps import Step, StepError, run_steps
 from eval.miniature.demo import summary
+from rag_core.datasets.records import read_source
 from rag_core.errors import DataError, UsageError, run_command
 
 OFFICES = {"chief_of_state": "chief of state", "head_of_government": "head of government"}
@@ -49,18 +50,19 @@ def holder(sentence: str) -> str | None:
 def read_snapshots(path: Path) -> dict[str, dict[tuple[str, str], str]]:
     """snapshot → (country, office) → sentence. Raises DataError naming the line."""
     snapshots: dict[str, dict[tuple[str, str], str]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                row = json.loads(line)
-                sentences = snapshots.setdefault(row["snapshot"], {})
-                if not row["country"]:
-                    continue  # what is said of the whole world
-                for office in OFFICES:
-                    if text := html.unescape(row[office] or "").strip():
-                        sentences[row["country"], office] = text
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(f"{path}, line {number}: not a snapshot of a country: {error!r}") from error
+    source = read_source(str(path), "factbook")
+    for number, row in source.json_lines():
+        for name in ("snapshot", "country", *OFFICES):
+            if name not in row:
+                raise source.error(number, f"not a snapshot of a country: no {name}")
+            if not (isinstance(row[name], str) or (row[name] is None and name != "snapshot")):
+                raise source.error(number, f"not a snapshot of a country: {name} {row[name]!r}")
+        sentences = snapshots.setdefault(row["snapshot"], {})
+        if not row["country"]:
+            continue  # what is said of the whole world
+        for office in OFFICES:
+            if text := html.unescape(row[office] or "").strip():
+                sentences[row["country"], office] = text
     return snapshots
 
 
@@ -169,17 +171,21 @@ def table(output: Path, snapshots: Sequence[str]) -> pd.DataFrame:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m eval.miniature.factbook", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--input", type=Path, required=True, help="JSON lines, gzipped: a country at a date")
+    parser.add_argument(
+        "--input", type=Path, required=True, help="JSON lines, gzipped or not: a country at a date"
+    )
     parser.add_argument("--output", type=Path, required=True, help="a new directory")
     parser.add_argument("--snapshots", nargs=2, default=DEFAULT_SNAPSHOTS, metavar="DATE")
     args = parser.parse_args(argv)
     if args.snapshots[0] == args.snapshots[1]:
         raise UsageError("--snapshots: give two different dates")
+    if args.output.is_file():
+        raise UsageError(f"--output {args.output}: a file, not a directory")
     changed = write_inputs(args.input, args.output, args.snapshots)
     try:
         run_steps(swap_steps(args.output, args.snapshots), args.output / "logs")
     except StepError as error:
-        print(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     frame = table(args.output, args.snapshots)
     frame.to_parquet(args.output / "table.parquet", index=False)

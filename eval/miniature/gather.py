@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from rag_core import files
 from rag_core.command_line import Parser
+from rag_core.datasets.records import read_source
 from rag_core.errors import DataError, UsageError, run_command
 
 
@@ -29,20 +31,31 @@ def gather(
     """
     found: dict[str, dict[str, Any]] = {}
     for path in paths:
-        for number, line in enumerate(files.read_bytes(path).decode("utf-8").splitlines(), 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}: line {number}: not JSON: {error}") from None
-            name = row.get("question_id") if isinstance(row, dict) else None
-            if not name:
-                raise DataError(f"{path}: line {number}: no question_id")
-            if found.setdefault(name, row) != row:
-                raise DataError(f"{path}: line {number}: question {name!r} differs from an earlier one")
+        source = read_source(path, "custom")
+        for number, row in source.json_lines():
+            name = row.get("question_id")
+            if name is None or name == "":
+                raise source.error(number, "no question_id")
+            if not isinstance(name, str | int):
+                raise source.error(number, f"question_id {name!r}: expected a text or a number")
+            if found.setdefault(str(name), row) != row:
+                raise source.error(number, f"question {name!r} differs from an earlier one")
     rows = [row for row in found.values() if all(str(row.get(c)) == value for c, value in where)]
     return rows[:limit] if limit else rows
+
+
+def as_predictions(rows: Sequence[dict[str, Any]], path: str) -> list[dict[str, Any]]:
+    """Each question's first reference as its prediction. DataError where it has none."""
+    for row in rows:
+        if not isinstance(row.get("answers"), list) or not row["answers"]:
+            raise DataError(f"{path}: question {row['question_id']!r} has no answers")
+    return [{"question_id": row["question_id"], "prediction": row["answers"][0]} for row in rows]
+
+
+def check_not_read(output: str, inputs: Sequence[str]) -> None:
+    """UsageError where a command would write over what it reads."""
+    if files.is_local(output) and os.path.realpath(output) in map(os.path.realpath, inputs):
+        raise UsageError(f"--output {output}: is read too; give another file")
 
 
 def write_questions(path: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -55,22 +68,25 @@ def main(argv: Sequence[str] | None = None) -> int:
                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("questions", nargs="+", metavar="FILE")
     parser.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE")
-    parser.add_argument("--limit", type=int, default=0, help="the first N rows (default: all)")
+    parser.add_argument("--limit", type=int, help="the first N rows (default: all)")
     parser.add_argument("--as-predictions", action="store_true",
                         help="each question's first reference, as if it were an answer")  # fmt: skip
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args(argv)
+    if args.limit is not None and args.limit < 1:
+        raise UsageError(f"--limit {args.limit}: must be at least 1")
+    check_not_read(args.output, args.questions)
     conditions = []
     for text in args.where:
         column, sign, value = text.partition("=")
         if not sign:
             raise UsageError(f"--where {text}: expected COLUMN=VALUE")
         conditions.append((column, value))
-    rows = gather(args.questions, conditions, args.limit)
+    rows = gather(args.questions, conditions, args.limit or 0)
     if not rows:
         raise DataError(f"{args.questions[0]}: no question is left ({' '.join(args.where) or 'empty'})")
     if args.as_predictions:
-        rows = [{"question_id": r["question_id"], "prediction": r["answers"][0]} for r in rows]
+        rows = as_predictions(rows, ", ".join(args.questions))
     write_questions(args.output, rows)
     print(f"{args.output}: {len(rows):,} questions")
     return 0

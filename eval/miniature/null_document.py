@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_core import files
 from rag_core.command_line import Parser
 from rag_core.datasets import load_questions
-from rag_core.errors import DataError, run_command
+from rag_core.errors import DataError, UsageError, run_command
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import claim, finish_run, run_input
 from rag_core.schemas import PASSAGES, RETRIEVED, Passage, content_hash
@@ -96,8 +99,11 @@ def likeliest_bias(log_probs_BKT: torch.Tensor, scores_BK: torch.Tensor, scored_
     return BIASES[max(range(len(means)), key=means.__getitem__)], means
 
 
-def learn_bias(model: RagModel, dev: Sequence[Question], retrieved: str, passages: str, n_docs: int) -> Any:
-    """`likeliest_bias` of the dev questions that have answers of kind text."""
+def learn_bias(
+    model: RagModel, dev: Sequence[Question], retrieved: str, passages: str, n_docs: int
+) -> tuple[float, dict[str, Any]]:
+    """`likeliest_bias` of the dev questions with answers of kind text and `n_docs` passages; and the
+    likelihood by bias, how many questions those were, how many have fewer passages."""
     import torch
 
     from rag_core.retrieval import PassageStore
@@ -108,16 +114,19 @@ def learn_bias(model: RagModel, dev: Sequence[Question], retrieved: str, passage
     if not dev:
         raise DataError("no dev question has an answer of kind text")
     found = {r["question_id"]: r for r in read_table(retrieved).to_pylist()}
+    for q in dev:
+        if q.question_id not in found:
+            raise DataError(f"{retrieved}: no row for question {q.question_id!r}")
+    whole = [q for q in dev if len(found[q.question_id]["passage_ids"]) >= n_docs]
+    if not whole:
+        raise DataError(f"{retrieved}: no dev question has {n_docs} passages")
     store, batcher = PassageStore.open(passages), Batcher(model, 64)
     pieces = []
-    for at in range(0, len(dev), 16):
-        part = dev[at : at + 16]
-        try:
-            rows = [found[q.question_id] for q in part]
-        except KeyError as error:
-            raise DataError(f"{retrieved}: no row for question {error.args[0]!r}") from None
+    for at in range(0, len(whole), 16):
+        part = whole[at : at + 16]
+        rows = [found[q.question_id] for q in part]
         texts = [[*store.get(r["passage_ids"][:n_docs]), Passage(NULL_ID, "", "")] for r in rows]
-        scores = [[*r["doc_scores"][:n_docs], r["doc_scores"][: n_docs or 1][-1]] for r in rows]
+        scores = [[*r["doc_scores"][:n_docs], r["doc_scores"][n_docs - 1]] for r in rows]
         ids = [[p.passage_id for p in t] for t in texts]
         given = Retrieved(ids, texts, torch.tensor(scores, dtype=torch.float32))
         with torch.no_grad():
@@ -128,7 +137,14 @@ def learn_bias(model: RagModel, dev: Sequence[Question], retrieved: str, passage
     pad = torch.nn.functional.pad
     log_probs_BKT = torch.cat([pad(p, (0, width - p.shape[2])) for p, _, _ in pieces])
     scored_BT = torch.cat([pad(s, (0, width - s.shape[1])) for _, s, _ in pieces])
-    return likeliest_bias(log_probs_BKT, torch.cat([s for _, _, s in pieces]), scored_BT, model.kind)
+    scores_BK = torch.cat([s for _, _, s in pieces])
+    bias, means = likeliest_bias(log_probs_BKT, scores_BK, scored_BT, model.kind)
+    return bias, {
+        "dev_log_likelihood": means,
+        "biases": list(BIASES),
+        "dev_questions": len(whole),
+        "dev_with_too_few_passages": len(dev) - len(whole),
+    }
 
 
 def write_run(
@@ -156,25 +172,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--bias", type=float, help="fixed, instead of learned")
     parser.add_argument("--output", required=True, metavar="DIR")
     args = parser.parse_args(argv)
+    if args.n_docs < 1:
+        raise UsageError(f"--n-docs {args.n_docs}: must be at least 1")
+    if args.bias is not None and not math.isfinite(args.bias):
+        raise UsageError(f"--bias {args.bias}: expected a finite number")
+    outputs = [os.path.realpath(os.path.join(args.output, name)) for name in ("passages", "retrieved")]
+    for path in (args.retrieved, args.dev_retrieved, args.passages):
+        if os.path.realpath(path) in outputs:
+            raise UsageError(f"--output {args.output}: {path} is read")
     given = {"retrieved": run_input(stage_manifest(args.retrieved, "retrieve")),
              "passages": run_input(stage_manifest(args.passages, "split"))}  # fmt: skip
-    bias, means = args.bias, None
+    own = read_table(args.passages)
+    if pc.is_in(pa.scalar(NULL_ID), own["passage_id"]).as_py():
+        raise UsageError(f"{args.passages}: has the passage {NULL_ID!r} already")
+    bias, learned = args.bias, {}
     if bias is None:
         from rag_core.models import RagModel
 
         dev = load_questions(args.dev, "custom").questions
         model = RagModel.from_pretrained(args.checkpoint)
-        bias, means = learn_bias(model, dev, args.dev_retrieved, args.passages, args.n_docs)
+        bias, learned = learn_bias(model, dev, args.dev_retrieved, args.passages, args.n_docs)
     empty = {"passage_id": NULL_ID, "page_id": None, "title": "", "text": "", "n_words": 0,
              "content_hash": content_hash("", "")}  # fmt: skip
-    passages = pa.concat_tables([read_table(args.passages), pa.Table.from_pylist([empty], PASSAGES)])
+    passages = pa.concat_tables([own, pa.Table.from_pylist([empty], PASSAGES)])
     rows = [with_null(row, args.n_docs, bias) for row in read_table(args.retrieved).to_pylist()]
     options = {"n_docs": args.n_docs, "bias": bias}
     write_run(files.join(args.output, "passages"), "split", passages, {"passages": given["passages"]}, {})
     retrieved = pa.Table.from_pylist(rows, RETRIEVED)
     write_run(files.join(args.output, "retrieved"), "retrieve", retrieved, given, options)
-    learned = {**options, "learned": args.bias is None, "dev_log_likelihood": means, "biases": list(BIASES)}
-    Path(args.output, LEARNED).write_text(json.dumps(learned, indent=1) + "\n", encoding="utf-8")
+    about = {**options, "learned": args.bias is None, **learned}
+    Path(args.output, LEARNED).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     print(f"{args.output}: {len(rows):,} questions, bias {bias:+.1f} nats")
     return 0
 

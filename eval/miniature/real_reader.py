@@ -38,6 +38,7 @@ from rag_core.answers import exact_match
 from rag_core.corpora import read_tsv
 from rag_core.datasets import load_questions
 from rag_core.errors import DataError, UsageError, run_command
+from rag_core.files import read_object
 from rag_core.models.generator import Generator
 from rag_core.parts import PartLog
 from rag_core.schemas import Question
@@ -217,11 +218,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.steps < 1:
         raise UsageError(f"--steps {args.steps}: must be at least 1")
+    if args.output.is_file():
+        raise UsageError(f"--output {args.output}: a file, not a directory")
     recipe = Recipe(seed=args.seed, steps=args.steps)
     result_file = args.output / "result.json"
     if result_file.exists():
-        done = json.loads(result_file.read_text(encoding="utf-8"))
-        if done["recipe"] != asdict(recipe):
+        done = read_object(str(result_file)).get("recipe")
+        if not isinstance(done, dict):
+            raise DataError(f"{result_file}: no result of a reader; delete it to train again")
+        if done != asdict(recipe):
             raise UsageError(f"{args.output}: holds a reader of another recipe; give a new directory")
         print(f"{args.output}: already complete, nothing to do")
         return 0

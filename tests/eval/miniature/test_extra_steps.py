@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -45,12 +46,53 @@ def test_gather_joins_chooses_and_limits(tmp_path, capsys):
         ([{"question": "?"}], [], 3, "line 1: no question_id"),
         ([question("1")], ["--where", "set=p"], 3, "no question is left (set=p)"),
         ([question("1")], ["--where", "set"], 2, "--where set: expected COLUMN=VALUE"),
+        ([question("1")], ["--limit", "-1"], 2, "--limit -1: must be at least 1"),
+        ([question(["1"])], [], 3, "line 1: question_id ['1']: expected a text or a number"),
+        ([question("")], [], 3, "line 1: no question_id"),
+        ([{"question_id": "1"}], ["--as-predictions"], 3, "question '1' has no answers"),
+        ([question("1", answers=[])], ["--as-predictions"], 3, "question '1' has no answers"),
+        (["?"], [], 3, "line 1: expected a JSON object, found"),
+        ([], [], 3, "no question is left (empty)"),
     ],
 )
 def test_gather_refuses(tmp_path, capsys, rows, argv, code, message):
     path = write(tmp_path / "a", *rows)
     assert run_command(gather.main, [path, *argv, "--output", str(tmp_path / "o")]) == code
     assert message in capsys.readouterr().err and not (tmp_path / "o").exists()
+
+
+def test_gather_reads_lines_as_every_job_does(tmp_path, capsys):
+    """Only a line feed ends a line; gzip is seen by its first bytes; what is no UTF-8 is named."""
+    odd = {"question_id": "1", "question": "Who\u2028is\x85it?", "answers": ["é"]}
+    text = "\ufeff" + json.dumps(odd, ensure_ascii=False) + "\n\n"
+    (tmp_path / "a").write_bytes(gzip.compress(text.encode()))
+    assert gather.gather([str(tmp_path / "a")]) == [odd]
+    (tmp_path / "b").write_bytes(b'{"question_id": "1", "question": "\xff"}\n')
+    assert run_command(gather.main, [str(tmp_path / "b"), "--output", str(tmp_path / "o")]) == 3
+    assert "b, line 1: not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module, option", [(gather, ()), (collapse, ("--questions",))])
+def test_no_questions_are_written_over_those_that_are_read(tmp_path, capsys, module, option):
+    path = write(tmp_path / "a", question("1"))
+    (tmp_path / "link").symlink_to(path)
+    for output in (path, str(tmp_path / "link"), f"{tmp_path}/./a"):
+        assert run_command(module.main, [*option, path, "--output", output]) == 2
+        assert f"--output {output}: is read too" in capsys.readouterr().err
+    assert [json.loads(line) for line in open(path)] == [question("1")]
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([{"question_id": "b", "answers": ["x"]}], "question 'b' has no question"),
+        ([question("l", answer_kind="label")], "no question has an answer of kind text"),
+    ],
+)
+def test_the_task_that_causes_collapse_refuses(tmp_path, capsys, rows, message):
+    path = write(tmp_path / "a", *rows)
+    assert run_command(collapse.main, ["--questions", path, "--output", str(tmp_path / "o")]) == 3
+    assert f"{path}: {message}" in capsys.readouterr().err and not (tmp_path / "o").exists()
 
 
 def test_the_task_that_causes_collapse_needs_no_passage(tmp_path):
@@ -119,6 +161,46 @@ def test_runs_with_the_null_document_are_runs(runs, capsys):
     (empty,) = PassageStore.open(f"{out}/passages").get([NULL_ID])
     assert (empty.title, empty.text) == ("", "")
     assert "bias +0.5 nats" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (("--n-docs", "0", "--bias", "0"), "--n-docs 0: must be at least 1"),
+        (("--n-docs", "2", "--bias", "nan"), "--bias nan: expected a finite number"),
+    ],
+)
+def test_what_no_null_document_is_made_with(runs, capsys, more, message):
+    assert call(runs, "--checkpoint", "none", *more) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_null_document_is_not_put_beside_another_or_over_what_it_reads(runs, tmp_path, capsys):
+    more = ("--checkpoint", "none", "--n-docs", "2", "--bias", "0.5")
+    assert call(runs, *more) == 0
+    null = f"{tmp_path}/null"
+    assert call({**runs, "--passages": f"{null}/passages", "--output": f"{tmp_path}/o"}, *more) == 2
+    assert "null/passages: has the passage 'null:0' already" in capsys.readouterr().err
+    assert call({**runs, "--retrieved": f"{null}/retrieved"}, *more) == 2
+    assert f"--output {null}: {null}/retrieved is read" in capsys.readouterr().err
+    assert read_table(f"{null}/retrieved").to_pylist()[0]["passage_ids"] == ["0:0", NULL_ID, "1:0"]
+
+
+def test_dev_questions_with_too_few_passages_are_left_out_and_counted(runs, tmp_path, capsys):
+    from rag_core.models import RagModel, load_generator
+
+    RagModel(load_generator("mini-bart"), kind="token").save_pretrained(str(tmp_path / "c"))
+    found = [
+        {"question_id": "q0", "passage_ids": ["0:0", "1:0"], "doc_scores": [3.0, 2.0], "log_partition": 4.0},
+        {"question_id": "q1", "passage_ids": [], "doc_scores": [], "log_partition": None},
+    ]
+    few = write_stage(tmp_path / "few", "retrieve", RETRIEVED, found)
+    more = ("--checkpoint", str(tmp_path / "c"), "--n-docs")
+    assert call({**runs, "--dev-retrieved": few}, *more, "2") == 0
+    learned = json.loads((tmp_path / "null" / "bias.json").read_text())
+    assert (learned["dev_questions"], learned["dev_with_too_few_passages"]) == (1, 1)
+    assert call({**runs, "--dev-retrieved": few, "--output": str(tmp_path / "o")}, *more, "3") == 3
+    assert f"{few}: no dev question has 3 passages" in capsys.readouterr().err
 
 
 def test_the_bias_is_learned_with_a_model(runs, tmp_path):

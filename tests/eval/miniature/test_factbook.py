@@ -68,10 +68,34 @@ def test_what_cannot_be_is_one_error(tmp_path):
         main(["--input", str(path), "--output", str(tmp_path / "o"), "--snapshots", "1999", "2020"])
     with pytest.raises(UsageError, match="two different dates"):
         main(["--input", str(path), "--output", str(tmp_path / "o"), "--snapshots", "2016", "2016"])
-    with gzip.open(path, "at", encoding="utf-8") as stream:
-        stream.write('{"snapshot": "2016"}\n')
-    with pytest.raises(DataError, match="line 5: not a snapshot of a country"):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="file: a file, not a directory"):
+        main(["--input", str(path), "--output", str(tmp_path / "file"), "--snapshots", "2016", "2020"])
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        (b'{"snapshot": "2016"}\n', "line 5: not a snapshot of a country: no country"),
+        (b"[1]\n", "line 5: expected a JSON object"),
+        (b"{\n", "line 5: not valid JSON"),
+        (b'{"snapshot": "\xff"}\n', "line 5: not UTF-8"),
+        (b'{"snapshot": 5, "country": "A"}\n', "line 5: not a snapshot of a country: snapshot 5"),
+        (b'{"snapshot": "5", "country": "A", "chief_of_state": "", "head_of_government": 1}\n',
+         "line 5: not a snapshot of a country: head_of_government 1"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_country_is_named(tmp_path, line, message):
+    path = write_snapshots(tmp_path / "f.jsonl.gz")
+    with gzip.open(path, "ab") as stream:
+        stream.write(line)
+    with pytest.raises(DataError, match=message):
         read_snapshots(path)
+    (tmp_path / "cut.gz").write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataError, match="cut.gz"):
+        read_snapshots(tmp_path / "cut.gz")
+    (tmp_path / "plain").write_bytes(gzip.decompress(path.read_bytes()).rpartition(line)[0])
+    assert len(read_snapshots(tmp_path / "plain")) == 2
 
 
 @pytest.mark.slow

@@ -83,6 +83,12 @@ def test_the_command_trains_scores_and_returns_at_once_when_done(tmp_path, monke
         real_reader.main([*argv, "--steps", "3"])
     with pytest.raises(UsageError, match="--steps 0"):
         real_reader.main([*argv, "--steps", "0"])
+    for damaged in ("{", "[]", "{}"):
+        (tmp_path / "out" / "result.json").write_text(damaged)
+        with pytest.raises(DataError, match="out/result.json: "):
+            real_reader.main([*argv, "--steps", "2"])
+    with pytest.raises(UsageError, match="c.tsv.gz: a file, not a directory"):
+        real_reader.main([*argv[:-1], str(contexts), "--steps", "2"])
 
 
 def test_scores_do_not_depend_on_the_batch(tmp_path):
