@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import (
+    DirectOptions,
     GoogleCloudOptions,
     PipelineOptions,
     PortableOptions,
@@ -27,8 +28,8 @@ from apache_beam.runners.runner import PipelineRunner
 from beam_jobs.transforms.progress import complaint, set_up_logging, speaks_json
 from rag_core import files
 from rag_core.command_line import HelpFormatter, Parser
-from rag_core.errors import EXIT_INTERNAL, UsageError
-from rag_core.masking import mask, masked_options
+from rag_core.errors import EXIT_INTERNAL, UnreachableError, UsageError
+from rag_core.masking import mask, masked_options, masked_words
 from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
 
 
@@ -51,7 +52,12 @@ def job_parser(job: str, description: str) -> Parser:
         default=False,
         help="build the pipeline only",
     )
-    parser.add_argument("--profile", default="local", help="Beam options from runners/NAME.toml")
+    parser.add_argument(
+        "--profile",
+        action="append",
+        metavar="NAME",
+        help="Beam options from runners/NAME.toml (default: local)",
+    )
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="json: one object a line, on stderr"
     )
@@ -71,14 +77,15 @@ def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Name
 
     `runs_here` is added to the job's options: whether this machine does the work.
     """
+    masked_words(sys.argv[1:] if argv is None else argv)  # from here on no line shows their secrets
     args, rest = parser.parse_known_args(argv)
     set_up_logging(args.log_format)
     _refuse_unknown(rest, parser)
     try:
-        flags = [*profile_flags(args.profile), *rest, *(["--dry_run=True"] if args.dry_run else [])]
+        args.profile = _one_profile(args.profile or ["local"])
+        flags = [*profile_flags(args.profile, rest), *rest, *(["--dry_run=True"] if args.dry_run else [])]
         options = PipelineOptions(flags)
-        launch_options(options)  # from here on no line shows their secrets
-        check_runner(runner_name(options))
+        check_runner(options.view_as(StandardOptions).runner or "FnApiRunner")
         _check_runner_options(options, args.dry_run)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -86,6 +93,13 @@ def parse_job(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Name
     FileSystems.set_options(options)  # s3:// needs its endpoint and keys before there is a pipeline
     register_file_systems()
     return args, options
+
+
+def _one_profile(names: Sequence[str]) -> str:
+    for name in names:
+        if name != names[0]:
+            raise ValueError(f"--profile {names[0]} and --profile {name}: give one")
+    return names[0]
 
 
 def launch_options(options: PipelineOptions) -> dict[str, Any]:
@@ -106,6 +120,9 @@ def _check_runner_options(options: PipelineOptions, dry_run: bool) -> None:
         setup.save_main_session = (
             False  # Dataflow's default: a pickle of __main__, where nothing of ours lies
         )
+    workers = options.view_as(DirectOptions).direct_num_workers
+    if workers < 0:
+        raise ValueError(f"--direct_num_workers {workers}: must not be negative (0: one a core)")
     if name == "DataflowRunner":
         if setup.setup_file and not os.path.isfile(setup.setup_file):
             raise ValueError(
@@ -135,7 +152,7 @@ def _refuse_unknown(flags: list[str], parser: Parser) -> None:
                 beam._add_action(action)
     _, unknown = beam.parse_known_args(flags)
     if unknown:
-        parser.error(f"unknown option: {' '.join(unknown)}")
+        parser.error(f"unknown option: {' '.join(masked_words(unknown))}")
 
 
 def make_runner(options: PipelineOptions) -> PipelineRunner | str:
@@ -153,11 +170,11 @@ def make_runner(options: PipelineOptions) -> PipelineRunner | str:
 
 @contextlib.contextmanager
 def _reachable(url: str) -> Iterator[None]:
-    """Turn a store that cannot be used (no client, no network, no right) into a UsageError naming the URL."""
+    """Turn a store that cannot be used (no client, no network, no right) into an error naming the URL."""
     try:
         yield
     except (BeamIOError, ValueError, ImportError) as error:
-        raise UsageError(f"{url}: cannot be used: {error}") from error
+        raise UnreachableError(f"{url}: cannot be used: {error}") from error
 
 
 class BeamBackend:
@@ -181,8 +198,8 @@ class BeamBackend:
         return [files.FileInfo(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in found]
 
     def delete(self, urls: list[str]) -> None:
-        present = [url for url in urls if FileSystems.exists(url)]
-        if present:
+        with _reachable(urls[0]):
+            present = [url for url in urls if FileSystems.exists(url)]
             # Beam takes a name on gs:// for a pattern, and would delete what else matches it.
             FileSystems.delete([glob.escape(url) if url.startswith("gs://") else url for url in present])
 
@@ -211,6 +228,8 @@ def run_job(main: Any) -> None:
     """
     from rag_core.errors import run_command
 
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # a file's name may be no text
     try:
         code = run_command(main, wording=complaint)
     except Exception:  # a fault of ours: its traceback, without the secrets that options may have put there

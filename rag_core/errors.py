@@ -27,6 +27,10 @@ class UsageError(Exception):
     """A wrong path, option or name, or an output directory that is refused (exit code 2)."""
 
 
+class UnreachableError(UsageError):
+    """A store that could not be used: no client, no network, no right; later it may serve (exit 2)."""
+
+
 class DataError(ValueError):
     """Input that cannot be used, named by file, record and reason (exit code 3)."""
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from rag_core import files
 from rag_core.digest import RowDigest
 from rag_core.errors import DataError
+from rag_core.reports import is_report
 from rag_core.run_dir import DEAD_LETTER, WORK, part_name, report_url
 
 ROWS_PER_GROUP = 8192
@@ -78,9 +79,9 @@ def write_part(output: str, part: Part, worker: PartWorker, fingerprint: str) ->
     `index, name, rows, row_digest, bytes, counts, seconds`. A repeat writes the same content again.
     """
     kept = read_report(output, part.index, fingerprint)
-    if kept is not None and part_stands(output, kept):
+    if kept is not None and kept["name"] == part_name(part.index) and part_stands(output, kept):
         return kept
-    started = time.time()
+    started = time.monotonic()
     log = PartLog()
     url = files.join(output, part_name(part.index))
     schema = worker.schema
@@ -103,7 +104,7 @@ def write_part(output: str, part: Part, worker: PartWorker, fingerprint: str) ->
         "row_digest": digest.hexdigest(),
         "bytes": files.size(url),
         "counts": counts,
-        "seconds": round(time.time() - started, 3),
+        "seconds": round(time.monotonic() - started, 3),
     }
     files.write_json(report_url(output, part.index), report)
     return report
@@ -118,9 +119,10 @@ def read_report(output: str, index: int, fingerprint: str) -> dict[str, Any] | N
         report = files.read_json(url)
     except DataError:
         return None
-    if not isinstance(report, dict) or report.get("fingerprint") != fingerprint:
+    if not is_report(report) or "counts" not in report:
         return None
-    return report
+    ours = report.get("fingerprint") == fingerprint and report.get("index") == index
+    return report if ours else None
 
 
 def part_stands(output: str, report: dict[str, Any]) -> bool:

@@ -20,13 +20,14 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 from rag_core import files
 from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
-from rag_core.outputs import CLAIM, RUN, check_output
-from rag_core.owner import HEARTBEAT_SECONDS, describe, is_live, new_owner
+from rag_core.outputs import RUN, check_output
+from rag_core.owner import HEARTBEAT_SECONDS, claim_lock, describe, is_live, is_owner, new_owner
+from rag_core.reports import is_manifest
 from rag_core.versions import package_versions
 
 MANIFEST = "_manifest.json"
@@ -37,6 +38,10 @@ _FILE_NAME = re.compile(r"^[^/\\\0]+(/[^/\\\0]+)*$")
 _PART_NAME = re.compile(r"^part-\d{5,}\.parquet$")
 # What an unfinished run has done already: parts, and the states of a training.
 _WORK_DONE = re.compile(rf"/(part-\d{{5,}}\.parquet|{WORK}/state/[^/]+/state\.json)$")
+
+
+class TakenOverError(UsageError):
+    """Another process has taken the directory over: this one must write nothing more (exit code 2)."""
 
 
 class NoManifestError(DataError):
@@ -66,7 +71,7 @@ def read_manifest(directory: str) -> dict[str, Any]:
     url = files.join(directory, MANIFEST)
     if files.exists(url):
         manifest = _read_state(url, ("job", "parts", "rows", "content_digest"))
-        if manifest is None or not isinstance(manifest["parts"], list):
+        if manifest is None or not is_manifest(manifest):
             raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
         _check_names(url, manifest)
         return manifest
@@ -132,7 +137,7 @@ class RunDir:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def heartbeat(self) -> None:
-        """Write the heartbeat once. Raises UsageError when another process has taken the directory over."""
+        """Write the heartbeat once. Raises TakenOverError when the directory has another owner."""
         check_owner(self.output, self.run)
         self.run["heartbeat"] = time.time()
         files.write_json(files.join(self.output, RUN), self.run)
@@ -153,9 +158,9 @@ class RunDir:
         while not self._stop.wait(HEARTBEAT_SECONDS):
             try:
                 self.heartbeat()
-            except UsageError:
-                return  # taken over: `finish_run` will say so
-            except OSError:
+            except TakenOverError:
+                return  # `finish_run` will say so
+            except (OSError, ValueError, UsageError):
                 continue  # a store that fails once; the next beat is 20 s away, the limit 120 s
 
     def _release(self) -> None:
@@ -173,19 +178,22 @@ def finish_run(
     `run` is the content of `_run.json`, `reports` come from `rag_core.parts`, `extra` is the stage's
     own (encoder, dimension, …). Called wherever the pipeline ends: on a worker too, so that a run
     finishes even when the process that submitted it is gone. Returns the manifest. Raises
-    UsageError when the directory was taken over, RuntimeError on a missing or doubled part.
+    TakenOverError when the directory was taken over, RuntimeError on a missing or doubled part.
     """
     check_owner(output, run)
-    manifest = build_manifest(run, reports, n_parts, time.time() - run["started"], extra)
+    manifest = build_manifest(run, reports, n_parts, max(0.0, time.time() - run["started"]), extra)
     files.write_json(files.join(output, MANIFEST), manifest)
     return manifest
 
 
 def check_owner(output: str, run: dict[str, Any]) -> None:
-    """Raise UsageError when another process has taken the directory over."""
-    owner = files.read_json(files.join(output, RUN))["owner"]
-    if owner["token"] != run["owner"]["token"]:
-        raise UsageError(f"{output}: taken over by {describe(owner)}")
+    """Raise TakenOverError when another process has taken the directory over, DataError on a damaged file."""
+    url = files.join(output, RUN)
+    found = _read_state(url, ("owner",))
+    if found is None or not is_owner(found["owner"]):
+        raise DataError(f"{url}: damaged while the job ran")
+    if found["owner"]["token"] != run["owner"]["token"]:
+        raise TakenOverError(f"{output}: taken over by {describe(found['owner'])}")
 
 
 def build_manifest(
@@ -252,7 +260,7 @@ def claim(
     mark = fingerprint(job, logic_version, inputs, models, options)
     if files.is_local(output):
         os.makedirs(output, exist_ok=True)
-    with _claim_lock(output):
+    with claim_lock(output):
         check_output(output)  # again, under the lock
         existing = _existing_run(output, overwrite)
         if existing is not None:
@@ -286,7 +294,7 @@ def _existing_run(output: str, overwrite: bool) -> dict[str, Any] | None:
     if not files.exists(url):
         return None
     run = _read_state(url, ("job", "fingerprint", "owner"))
-    if run is not None and isinstance(run["owner"], dict) and "token" in run["owner"]:
+    if run is not None and is_owner(run["owner"]):
         return run
     if not overwrite:
         raise UsageError(f"{url}: damaged; give --overwrite to make the run again, or name a new directory")
@@ -334,36 +342,3 @@ def _own_files(output: str) -> list[str]:
 def _is_attempt(name: str) -> bool:
     """Whether a file was still being written, or asked a store's clock, when its process was killed."""
     return name.startswith((files.ATTEMPT, f"{RUN}.{files.ATTEMPT}"))
-
-
-@contextlib.contextmanager
-def _claim_lock(output: str) -> Iterator[None]:
-    """Let one process at a time look at a local directory and take it.
-
-    Object stores have no such lock; there a second claim is found by the token at the next heartbeat.
-    """
-    if not files.is_local(output):
-        yield
-        return
-    import fcntl
-
-    path = os.path.join(output, CLAIM)
-    while True:
-        with open(path, "a+b") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            if not _is_file(path, stream):
-                continue  # who held it has removed it: others already wait for the next one
-            try:
-                yield
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)
-            return
-
-
-def _is_file(path: str, stream: BinaryIO) -> bool:
-    """Whether the name still leads to the file that is open."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
-    except FileNotFoundError:
-        return False

@@ -50,7 +50,7 @@ class IndexTask:
         kept = self.kept()
         if kept is not None:
             return kept
-        started = time.time()
+        started = time.monotonic()
         with _attempt(self.output) as directory:
             rows, settings = self._build(directory)
             found = {}
@@ -68,7 +68,7 @@ class IndexTask:
             "bytes": sum(f["bytes"] for f in found.values()),
             "files": found,
             "counts": {"read": rows, "written": rows, "skipped": {}, "dead_lettered": {}},
-            "seconds": round(time.time() - started, 3),
+            "seconds": round(time.monotonic() - started, 3),
             "extra": settings,
         }
         files.write_json(report_url(self.output, part.index), report)
@@ -78,8 +78,8 @@ class IndexTask:
     def kept(self) -> dict[str, Any] | None:
         """The report of an index that stands as it was written."""
         report = read_report(self.output, 0, self.fingerprint)
-        stands = report is not None and all(_stands(self.output, n, f) for n, f in report["files"].items())
-        return report if stands else None
+        found = report.get("files") if report is not None else None
+        return report if found and all(_stands(self.output, n, f) for n, f in found.items()) else None
 
     def train(self) -> None:
         """Train the empty index that every shard starts from."""
@@ -183,7 +183,9 @@ def iter_passages(directory: str) -> Iterator[Passage]:
 
 def _stands(output: str, name: str, state: dict[str, Any]) -> bool:
     found = files.info(files.join(output, name))
-    return found is not None and found.size == state["bytes"] and file_digest(found.url) == state["sha256"]
+    return (
+        found is not None and found.size == state["bytes"] and file_digest(found.url) == state.get("sha256")
+    )
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ import apache_beam as beam
 
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.counters import count_report
+from beam_jobs.transforms.progress import log
 from rag_core import files
-from rag_core.errors import DataError, UsageError
+from rag_core.errors import DataError, UnreachableError, UsageError
+from rag_core.masking import mask
 from rag_core.parts import Part, PartWorker, write_part
 from rag_core.run_dir import WORK, finish_run
 
@@ -33,8 +36,14 @@ class PartTask:
         return write_part(self.output, part, self.worker, self.fingerprint)
 
 
+SECONDS_BETWEEN_ATTEMPTS = (1.0, 5.0)
+
+
 class PartFn(beam.DoFn):
-    """Call a task on each part. Bad data becomes a report with an `error`: repeating would not mend it."""
+    """Call a task on each part. Bad data becomes a report with an `error`: repeating would not mend it.
+
+    A store that cannot be used is asked again: on no runner may it end a run by failing once.
+    """
 
     def __init__(self, task: Callable[[Part], dict[str, Any]]) -> None:
         self._task = task
@@ -46,9 +55,18 @@ class PartFn(beam.DoFn):
 
     def process(self, part: Part):
         try:
-            yield count_report(self._task(part))
+            yield count_report(self._attempt(part))
         except (DataError, UsageError) as error:
-            yield {"index": part.index, "error": str(error)}
+            yield {"index": part.index, "error": mask(str(error))}
+
+    def _attempt(self, part: Part) -> dict[str, Any]:
+        for seconds in SECONDS_BETWEEN_ATTEMPTS:
+            try:
+                return self._task(part)
+            except UnreachableError as error:
+                log.warning("part %d: %s; again in %g s", part.index, error, seconds)
+                time.sleep(seconds)
+        return self._task(part)
 
 
 class ProcessParts(beam.PTransform):

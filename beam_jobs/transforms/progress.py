@@ -22,22 +22,31 @@ from typing import Any
 
 from beam_jobs.transforms.counters import memory_peak
 from rag_core import files
-from rag_core.errors import DataError
+from rag_core.errors import DataError, one_line
 from rag_core.masking import mask, masked_value
 from rag_core.owner import descendants
+from rag_core.reports import is_report
 from rag_core.run_dir import WORK
 
 log = logging.getLogger("beam_jobs")
 
 
+# What a terminal would obey; line breaks and tabs stay (tracebacks have them).
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 class TextLines(logging.Formatter):
-    """`12:00:00 message`, without secrets."""
+    """`12:00:00 message`, without secrets and control characters."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        return mask(super().format(record))
+        return _spelt_out(mask(super().format(record)))
+
+
+def _spelt_out(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class JsonLines(logging.Formatter):
@@ -53,7 +62,7 @@ class JsonLines(logging.Formatter):
         line |= fields if fields is not None else {"logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(masked_value(line), ensure_ascii=False, default=str)
+        return json.dumps(masked_value(line), default=str)
 
 
 def set_up_logging(log_format: str) -> None:
@@ -66,7 +75,7 @@ def set_up_logging(log_format: str) -> None:
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     in_json = log_format == "json"
     logging.captureWarnings(in_json)
-    warnings.formatwarning = lambda m, *_: str(m) if in_json else f"warning: {mask(str(m))}\n"
+    warnings.formatwarning = lambda m, *_: str(m) if in_json else f"warning: {one_line(mask(str(m)))}\n"
 
 
 def speaks_json() -> bool:
@@ -162,7 +171,7 @@ class Progress:
         reports = {int(name[1]): url for url, name in found.items() if name and int(name[1]) in self._parts}
         for index in reports.keys() - self._read if self._describe else ():
             report = files.read_json(reports[index])
-            if not isinstance(report, dict) or not isinstance(report.get("counts"), dict):
+            if not is_report(report) or "counts" not in report:
                 continue  # damaged: its part is made again
             self._counts.update({k: n for k, n in report["counts"].items() if isinstance(n, int)})
             self._part_seconds += report.get("seconds", 0.0)

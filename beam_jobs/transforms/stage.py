@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+import grpc
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions
 from apache_beam.runners.runner import PipelineResult
 
 from beam_jobs.options import LOCAL_RUNNERS, Parser, launch_options, make_runner, parse_job, runner_name
@@ -26,11 +27,11 @@ from beam_jobs.transforms.counters import MEMORY, differences, memory_peak, read
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
 from beam_jobs.transforms.progress import Progress, complaint, emit, log
 from rag_core import files
-from rag_core.errors import EXIT_INTERNAL, DataError
+from rag_core.errors import EXIT_INTERNAL, DataError, UsageError, one_line
 from rag_core.outputs import check_output, refuse_overlap
 from rag_core.owner import descendants
 from rag_core.parts import Part, PartWorker
-from rag_core.run_dir import RunDir, claim
+from rag_core.run_dir import RunDir, TakenOverError, check_owner, claim
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def run_stage(
         launch={"runner": runner_name(options), "options": launch_options(options)},
     )
     if run.finished is not None:
-        print(f"{args.output}: already complete, nothing to do")
+        print(f"{one_line(args.output)}: already complete, nothing to do")
         _print_result(args.output, plan, run.finished)
         emit("end", **_summary(args.output, plan, run.finished), already_complete=True)
         return 0
@@ -116,9 +117,13 @@ def run_stage(
         try:
             result = pipeline.run()
             result.wait_until_finish()
+        except grpc.FutureTimeoutError as error:
+            endpoint = options.view_as(PortableOptions).job_endpoint
+            raise UsageError(f"--job_endpoint {endpoint}: no job service answers there") from error
         except RuntimeError as error:
             if "KeyboardInterrupt" in str(error):  # in memory, Beam wraps it like any error of a step
                 raise KeyboardInterrupt from error
+            _complain_if_taken_over(run)
             raise
     template = options.view_as(GoogleCloudOptions).template_location
     if runner == "DataflowRunner" and template:
@@ -128,6 +133,16 @@ def run_stage(
     _print_result(args.output, plan, manifest)
     _reconcile(args.output, plan, manifest, result, exact=runner in LOCAL_RUNNERS)
     return 0
+
+
+def _complain_if_taken_over(run: RunDir) -> None:
+    """Raise the reason in one line where steps fail because the directory has another owner."""
+    try:
+        check_owner(run.output, run.run)
+    except TakenOverError:
+        raise
+    except (OSError, ValueError, UsageError):
+        return  # the steps' own error says more
 
 
 def _inputs(parser: Parser, args: argparse.Namespace) -> dict[str, list[str]]:
@@ -211,7 +226,8 @@ def _end_with_workers() -> Iterator[None]:
 
     def hook(fault: threading.ExceptHookArgs) -> None:
         if "Worker subprocess exited" not in str(fault.exc_value):
-            before(fault)
+            if fault.exc_type is not SystemExit:
+                log.error("a thread failed", exc_info=(fault.exc_type, fault.exc_value, fault.exc_traceback))
             return
         text = f"{fault.exc_value}; start the same command again to go on"
         print(complaint(text, EXIT_INTERNAL), file=sys.stderr, flush=True)
@@ -253,6 +269,5 @@ def _print_result(output: str, plan: StagePlan, manifest: dict[str, Any]) -> Non
         f"{counts['read']:,} {plan.unit} read, {counts['written']:,} written, "
         f"skipped: {skipped}, dead-lettered: {dead}{others}"
     )
-    print(
-        f"{output}  ({manifest['seconds']:.1f} s)" + (f"; next: {plan.next_step}" if plan.next_step else "")
-    )
+    next_step = f"; next: {plan.next_step}" if plan.next_step else ""
+    print(one_line(output) + f"  ({manifest['seconds']:.1f} s)" + one_line(next_step))

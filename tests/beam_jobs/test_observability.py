@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import warnings
 from pathlib import Path
 
 import pytest
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
 
 from beam_jobs import split
 from beam_jobs.transforms import parts, stage
 from beam_jobs.transforms.counters import differences, manifest_counts
 from beam_jobs.transforms.progress import Progress, complaint, set_up_logging
-from rag_core.errors import run_command
+from rag_core.errors import UnreachableError, UsageError, run_command
+from rag_core.parts import Part
 from rag_core.run_dir import read_manifest
 from tests.beam_jobs.conftest import write_corpus
 
@@ -138,7 +143,15 @@ SECRETS = ["--s3_secret_access_key=Qx7-hush", "--s3_access_key_id=Qx8-hush", "--
 
 def test_no_secret_in_run_manifest_or_log(tmp_path, capsys):
     out = tmp_path / "out"
-    argv = [*corpus(tmp_path), "--output", str(out), "--log-format", "json", "--labels=token=Qx6", *SECRETS]
+    argv = [
+        *corpus(tmp_path),
+        "--output",
+        str(out),
+        "--log-format",
+        "json",
+        "--labels=token=Qx6-hush",
+        *SECRETS,
+    ]
     assert split.run(argv) == 0
     said = capsys.readouterr()
     for path in (out / "_run.json", out / "_manifest.json"):
@@ -168,3 +181,97 @@ def test_no_secret_in_a_traceback(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" in done.stderr and "***" in done.stderr
     assert "hush" not in done.stderr
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_hostile_file_name_ends_no_line_and_steers_no_terminal(tmp_path, capsys, log_format):
+    name = 'c\n{"event": "end"}\x1b[31m\u2028\u0085\u202e%s"\udcff.tsv'
+    source = write_corpus(tmp_path / "tsv", files=1, rows=2)
+    for target in (f"a{name}", f"b{name}"):
+        (source / target).write_bytes((source / "corpus-00.tsv").read_bytes())
+    out = tmp_path / f"out{name}"
+    argv = ["--input", str(source / "*.tsv"), "--input-format", "tsv", "--output", str(out)]
+    assert split.run([*argv, "--log-format", log_format]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 2 and said.out.isascii()
+    if log_format == "json":
+        told = events(said.err)
+        assert [e["event"] for e in told] == ["log", "log", "start", "end"] and said.err.isascii()
+        assert told[2]["output"] == told[3]["output"] == str(out)
+        assert str(source / f"a{name}") in told[0]["message"]
+    else:
+        shown = warnings.formatwarning(f"{name} is a copy", UserWarning, "x.py", 1)
+        assert shown.isascii() and shown.count("\n") == 1 and "\\x1b[31m" in shown
+    assert run_command(split.run, [*argv, "--mode", "x\x1by"], wording=complaint) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+class Flaky:
+    """A part's task on a store that fails so many times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.asked = failures, 0
+
+    def setup(self) -> None:
+        """Nothing to load."""
+
+    def __call__(self, part):
+        self.asked += 1
+        if self.asked <= self.failures:
+            raise UnreachableError("s3://id:Qw/quiet-hush@b/x: cannot be used: 503")
+        return {
+            "index": part.index,
+            "rows": 1,
+            "counts": {"read": 1, "written": 1, "skipped": {}, "dead_lettered": {}},
+        }
+
+
+@pytest.mark.parametrize("failures, reports", [(0, 1), (2, 1), (3, 0)])
+def test_a_store_that_fails_once_is_asked_again(monkeypatch, caplog, failures, reports):
+    """And the part is counted once."""
+    counted, waited = [], []
+    monkeypatch.setattr(parts, "count_report", lambda report: counted.append(report) or report)
+    monkeypatch.setattr(parts.time, "sleep", waited.append)
+    (found,) = parts.PartFn(Flaky(failures)).process(Part(4, {}))
+    assert len(counted) == reports and waited == [1.0, 5.0][:failures]
+    if not reports:
+        assert found == {"index": 4, "error": "s3://***@b/x: cannot be used: 503"}
+
+
+def test_a_fault_in_a_thread_is_a_line_like_any_other(capsys):
+    set_up_logging("json")
+    with stage._end_with_workers():
+        fail = lambda: int("--token=Qv7-hush")  # noqa: E731
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+    (line,) = events(capsys.readouterr().err)
+    assert "ValueError" in line["traceback"] and "hush" not in json.dumps(line)
+
+
+def test_a_directory_taken_over_while_steps_fail_is_told_in_one_line(tmp_path, monkeypatch):
+    """The step's own error comes from the other owner's work and says nothing."""
+    out = tmp_path / "out"
+
+    def taken(*_):
+        run = json.loads((out / "_run.json").read_text())
+        (out / "_run.json").write_text(json.dumps({**run, "owner": {**run["owner"], "token": "other"}}))
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(parts, "write_part", taken)
+    with pytest.raises(UsageError, match="taken over by process"):
+        split.run([*corpus(tmp_path), "--output", str(out)])
+
+
+def test_keys_in_a_url_are_shown_nowhere(tmp_path, capsys, monkeypatch):
+    """Whatever the store's client quotes of it."""
+
+    def refuse(patterns):
+        raise BeamIOError(f"invalid bucket name {patterns[0].split('//')[1]!r}")
+
+    monkeypatch.setattr(FileSystems, "match", refuse)
+    for source in ("s3://AKIA:Qt/quiet-hush@bucket/x.tsv", "gs://id:Qs-quiet-hush@bucket/*.tsv"):
+        argv = ["--input", source, "--input-format", "tsv", "--output", str(tmp_path / "o"), "--dry_run"]
+        assert run_command(split.run, argv, wording=complaint) == 2
+        said = capsys.readouterr()
+        assert "invalid bucket name" in said.err and "hush" not in said.err + said.out

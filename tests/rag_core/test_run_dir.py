@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
+import threading
+import time
 
 import pyarrow as pa
 import pytest
 
-from rag_core import files, owner
+from rag_core import files, owner, run_dir
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import NoManifestError, claim, finish_run, read_manifest
@@ -186,3 +189,142 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(tmp_path, name):
         (tmp_path / "_manifest.json").write_text(json.dumps(state))
         with pytest.raises(DataError, match="is not the name of a file below this directory"):
             read_manifest(str(tmp_path))
+
+
+PART = {
+    "index": 0, "name": "part-00000.parquet", "rows": 1, "bytes": 1, "row_digest": "", "seconds": 0.1,
+    "counts": {"read": 1, "written": 1, "skipped": {}, "dead_lettered": {}},
+}  # fmt: skip
+NO_PARTS = [
+    1, None, [], {}, {"name": 3}, {"rows": "1"}, {"rows": -1}, {"rows": True}, {"bytes": 1.5},
+    {"row_digest": None}, {"files": [1]}, {"files": {"a": 1}}, {"files": {"a": {}}},
+    {"seconds": float("nan")}, {"seconds": "1"}, {"counts": []}, {"counts": {"read": 1}},
+    {"counts": {**PART["counts"], "skipped": {"a": "b"}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", NO_PARTS, ids=ascii)
+def test_a_manifest_or_report_of_another_shape_is_none(tmp_path, change):
+    """Whatever was edited: a manifest is refused by name, a part is made again."""
+    bad = {**PART, **change} if isinstance(change, dict) and change else change
+    state = {"job": "split", "parts": [PART, bad], "rows": 2, "content_digest": ""}
+    (tmp_path / "_manifest.json").write_text(json.dumps(state))
+    with pytest.raises(NoManifestError, match=r"_manifest\.json: damaged; start its job again"):
+        read_manifest(str(tmp_path))
+    out = tmp_path / "run"
+    expected = full_run(out)
+    os.remove(out / "_manifest.json")
+    url = out / "_work/report-00001.json"
+    report = json.loads(url.read_text())
+    url.write_text(json.dumps({**report, **change} if isinstance(change, dict) and change else change))
+    worker = Numbers()
+    assert full_run(out, worker)["content_digest"] == expected["content_digest"] and worker.asked == [10]
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "part-00000.parquet"}, {"name": "../x"}, {"index": 0}, {"index": None}]
+)
+def test_a_report_that_speaks_of_another_part_is_none(tmp_path, change):
+    out = tmp_path / "run"
+    expected = full_run(out)
+    url = out / "_work/report-00001.json"
+    url.write_text(json.dumps(json.loads(url.read_text()) | change))
+    os.remove(out / "_manifest.json")
+    worker = Numbers()
+    assert full_run(out, worker)["parts"][1]["name"] == expected["parts"][1]["name"] and worker.asked == [10]
+
+
+@pytest.mark.parametrize(
+    "owner_found", [None, [], {}, {"token": 3}, {"token": "t", "host": "h"}, {"host": 1, "pid": "../.."}]
+)
+def test_an_edited_owner_is_a_damaged_run(tmp_path, owner_found):
+    full_run(tmp_path / "run")
+    url = str(tmp_path / "run/_run.json")
+    files.write_json(url, {**files.read_json(url), "owner": owner_found})
+    with pytest.raises(UsageError, match=r"_run\.json: damaged; give --overwrite"):
+        start(tmp_path / "run")
+    assert start(tmp_path / "run", overwrite=True).finished is None
+
+
+def test_a_container_that_shares_the_hosts_name_lives_by_its_heartbeat(tmp_path):
+    """Its pids are not ours: the one that is recorded may be anybody's here, or nobody's."""
+    out = tmp_path / "run"
+    full_run(out)
+    _owner(out, pid=2**22 + 1, pid_namespace="pid:[17]", token="other")
+    with pytest.raises(UsageError, match="in use by process"):
+        start(out)
+    _owner(out, pid=2**22 + 1, pid_namespace=owner.new_owner()["pid_namespace"], token="other")
+    assert start(out).finished is not None
+
+
+def test_a_heartbeat_that_fails_once_goes_on(tmp_path, monkeypatch):
+    """Whatever a store says once; only another owner ends it."""
+    run = start(tmp_path / "run")
+    faults = [OSError(5, "once"), UsageError("gs://x: cannot be used"), DataError("damaged")]
+    beaten = []
+    monkeypatch.setattr(run_dir, "HEARTBEAT_SECONDS", 0.001)
+
+    def beat(self):
+        beaten.append(1)
+        if faults:
+            raise faults.pop()
+        if len(beaten) > 5:
+            raise run_dir.TakenOverError("gone")
+
+    monkeypatch.setattr(run_dir.RunDir, "heartbeat", beat)
+    run._beat()
+    assert len(beaten) == 6
+
+
+def test_a_damaged_state_is_not_another_owner(tmp_path):
+    run = start(tmp_path / "run")
+    (tmp_path / "run/_run.json").write_text("{")
+    with pytest.raises(DataError, match=r"_run\.json: damaged while the job ran"):
+        run_dir.check_owner(run.output, run.run)
+
+
+def test_what_a_kill_left_half_written_goes_with_the_next_start(tmp_path):
+    out = tmp_path / "run"
+    start(out)
+    run = start(out)
+    left = ("_attempt-0123-_run.json", "_run.json._attempt-clock-01", "_work/_attempt-45-part-00000.parquet")
+    for name in left:
+        files.write_bytes(str(out / name), b"half")
+    (out / "_attempts.txt").write_text("the user's own")
+    start(out)
+    assert not any((out / name).exists() for name in left) and (out / "_attempts.txt").exists()
+    assert run.output == str(out)
+
+
+def test_seconds_do_not_follow_a_clock_that_jumps(tmp_path, monkeypatch):
+    run = start(tmp_path / "run")
+    now = run.run["started"]
+    clock = iter(range(10**6))
+    monkeypatch.setattr(run_dir.time, "time", lambda: now - 86_400 * next(clock))
+    report = write_part(run.output, Part(0, {"start": 0}), Numbers(), run.fingerprint)
+    manifest = finish_run(run.output, run.run, [report], 1, {})
+    assert 0 <= report["seconds"] < 60 and manifest["seconds"] == 0
+
+
+def test_the_claim_is_held_by_one_although_its_file_is_removed(tmp_path):
+    """A waits for B's file, B removes it: A must not hold what nobody else can see."""
+    path = tmp_path / "_claim"
+    entered, leave = threading.Event(), threading.Event()
+
+    def second():
+        with owner.claim_lock(str(tmp_path)):
+            entered.set()
+            leave.wait(10)
+
+    with open(path, "a+b") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.05)  # it waits for the lock
+        os.remove(path)
+    assert entered.wait(10)
+    with open(path, "a+b") as third, pytest.raises(BlockingIOError):
+        fcntl.flock(third, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    leave.set()
+    thread.join()
+    assert not path.exists()
