@@ -213,7 +213,10 @@ def write_world(world: World, output: Path, overwrite: bool = False) -> dict:
     ours = {*files, ending.name, *before.get("sha256", ())} if overwrite else files.keys()
     there = {p.relative_to(output).as_posix() for p in output.rglob("*") if p.is_file()}
     if not there <= ours:
-        raise FileExistsError(f"{output} is not empty and holds no part of this world; give a new directory")
+        raise FileExistsError(
+            f"{output} is not empty and holds no part of this world; give a new directory"
+            + (", or --overwrite for another world" if before and not overwrite else "")
+        )
     for name in sorted(there - files.keys(), key=lambda name: name != ending.name):
         (output / name).unlink()
     for name, data in files.items():

@@ -79,6 +79,28 @@ def test_no_page_of_the_train_split_is_asked_about_elsewhere(world):
             assert not {name_of[page(r)] for r in rows} & {name_of[i] for i in trained}
 
 
+def test_nothing_that_is_tested_was_trained_or_tuned_on(world):
+    """Questions, claims, answers and the names in them: of the test sets none is in train or dev."""
+    split_of = {e.page_id: split for split, group in world.groups for e in group}
+    asked, said, facts = set(), set(), set()
+    for name in ("train", "dev"):
+        for row in world.questions[f"tasks/{name}"]:
+            asked.add(row["question"])
+            said |= set(row["answers"]) - set(LABELS)
+    for entity in world.entities:
+        if split_of[entity.page_id] in ("train", "dev"):
+            facts |= {entity.name, *entity.facts.values()}
+    tested = {
+        n: rows for n, rows in world.questions.items() if n.endswith(".test") or n.startswith("leaders")
+    }
+    assert len(tested) == 7
+    for name, rows in tested.items():
+        for row in rows:
+            assert row["question"] not in asked, name
+            assert not set(row["answers"]) & said, name
+            assert not any(fact in row["question"] for fact in facts), name
+
+
 def test_four_flavours_of_questions_are_equally_many_and_never_ask_the_same(world, passages):
     rows = world.questions["tasks/qa.test"]
     sizes = Counter(row["set"] for row in rows)
