@@ -9,6 +9,7 @@ single values. Values are put in after the words are cut, so that a path with a 
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from eval._steps import Step
 from eval.miniature._recipes import Common, StepRecipe
 from rag_core.errors import UsageError
 
+_NAME = re.compile(r"\w[\w.-]*")
+"""A step's name is that of its log too."""
 _ENDS = {"first": 0, "last": -1, "but_last": -2}
 
 
@@ -172,6 +175,8 @@ def _outputs(steps: Sequence[Step], path: str) -> dict[str, str]:
     outputs: dict[str, str] = {}
     names: set[str] = set()
     for step in steps:
+        if not _NAME.fullmatch(step.name):
+            raise UsageError(f"{path}: step {step.name!r}: a name is of letters, digits, '_', '-' and '.'")
         if step.name in names:
             raise UsageError(f"{path}: two steps are called {step.name!r}")
         names.add(step.name)

@@ -97,10 +97,11 @@ def check_depths(steps: Sequence[Step], path: str) -> None:
     """UsageError where a step reads more passages a question than the step that finds them keeps."""
     makers = {output_of(step): step for step in steps}
     for step in steps:
-        reads = option_of(step, "--n-docs")
         finder = makers.get(option_of(step, "--retrieved"))
-        keeps = option_of(finder, "--top-k") if finder is not None else None
-        if finder is not None and reads and keeps and int(reads) > int(keeps):
+        if finder is None:
+            continue
+        reads, keeps = option_of(step, "--n-docs") or "", option_of(finder, "--top-k") or ""
+        if reads.isdecimal() and keeps.isdecimal() and int(reads) > int(keeps):
             raise UsageError(
                 f"{path}: {step.name} reads {reads} passages a question, {finder.name} keeps {keeps}"
             )

@@ -152,6 +152,8 @@ def test_words_and_lists():
         (COMMON.replace('order = ["a"]', 'order = ["a", "b"]'), ONE, "expected each of a once"),
         (COMMON.replace("--output {out}/q", "--out {out}/q"), ONE, "step world has no --output"),
         (COMMON.replace("{kind}_{k}\"\neach", "{kind}\"\neach"), ONE, "two steps are called 'eval_token'"),
+        (COMMON.replace('name = "world"', 'name = "../world"'), ONE, "step '../world': a name is of letters"),
+        (COMMON.replace('name = "world"', 'name = ""'), ONE, "step '': a name is of letters"),
         ("order = [", ONE, "common.toml: not valid TOML"),
         (COMMON.replace('order = ["a"]', "order = 1"), ONE, "order = 1: expected each of a once"),
         (COMMON.replace("[axis.kind.token]\n", '[axis]\nkind = "x"\n[axis.other.token]\n').replace(
