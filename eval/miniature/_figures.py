@@ -230,11 +230,11 @@ class Reader:
         return [record for _, record in source.json_lines()]
 
     def logged(self, checkpoint: str, name: str) -> Figure:
-        """The last figure of a name in a training log; its mean over the seeds."""
+        """The last figure of a name in a training log; its mean over the seeds; `n`: trainings."""
         found = [[r[name] for r in self.records(s, checkpoint) if name in r] for s in range(len(self.outs))]
         if not all(found):
             return Figure(None, why=f"the log of {checkpoint} has no {name}")
-        return Figure(mean(f[-1] for f in found), n=sum(map(len, found)))
+        return Figure(mean(f[-1] for f in found), n=len(found))
 
     def warned(self, checkpoint: str) -> Figure:
         """The share of seeds whose training log warns of collapsed retrieval, where it was watched."""

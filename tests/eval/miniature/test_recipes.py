@@ -8,7 +8,7 @@ import pytest
 
 from eval._steps import Step
 from eval.miniature._expand import Piece as P
-from eval.miniature._expand import Scope, make_steps, needed, ordered
+from eval.miniature._expand import Scope, make_steps, needed, option_of, ordered, output_of
 from eval.miniature._plan import make_plan, sizes_of
 from eval.miniature._recipes import Common, StepRecipe, read_book
 from rag_core.errors import UsageError
@@ -94,6 +94,29 @@ def test_every_experiment_alone_has_what_it_needs_and_no_more(experiment, tmp_pa
     wanted = {need for step in steps for need in step.needs}
     last = [s for s in steps if s.name not in wanted]
     assert all("/results/" in s.argv[-1] or "/checkpoints/" in s.argv[-1] for s in last)
+
+
+@pytest.mark.parametrize("size", ("quick", "full"))
+def test_what_is_compared_was_trained_and_asked_alike(size, tmp_path):
+    """No baseline trains less, on other questions, or reads fewer passages than what is held against it."""
+    book = read_book()
+    experiments, (steps,) = plan(book, tmp_path, size)
+    by_name, by_output = {s.name: s for s in steps}, {output_of(s): s for s in steps}
+    trained = [s for s in steps if s.name.startswith("train_") and s.name != "train_collapse"]
+    for option in ("--preset", "--questions", "--generator", "--steps", "--max-target-length", "--seed"):
+        assert len({option_of(s, option) for s in trained}) == 1, option
+    assert len({option_of(s, "--n-docs") for s in trained} - {None}) == 1, "closed book reads none"
+    for e in experiments:
+        for claim in e.claim:
+            if claim.kind != "difference" or claim.result.startswith(("k_", "qa_null")):
+                continue  # K is what is compared; and a null document stands beside the K
+            two = [by_name[f"eval_{r}"] for r in (claim.result, claim.baseline) if f"eval_{r}" in by_name]
+            for option in ("--questions", "--metrics"):
+                assert len({option_of(s, option) for s in two}) <= 1, claim.says
+            answered = [by_output.get(option_of(s, "--predictions")) for s in two]
+            for option in ("--n-docs", "--num-beams", "--max-length"):
+                given = {option_of(s, option) for s in answered if s is not None} - {None}
+                assert len(given) <= 1, (claim.says, option)
 
 
 def test_hot_swap_trains_one_model(tmp_path):
