@@ -102,5 +102,5 @@ def run_kept(steps: Sequence[Step], output: Path, at_once: int, overwrite: bool 
         for step in steps
         if step.name not in done
     ]
-    run_steps(left, output / "logs", at_once, ended=ended)
+    run_steps(left, output / "logs", at_once, ended=ended, warm=True)
     return {step.name: ledger[step.name] for step in steps}

@@ -20,7 +20,16 @@ def write_module(directory: Path, name: str, code: str) -> None:
     (directory / f"{name}.py").write_text(code)
 
 
-def test_a_step_starts_after_what_it_needs(tmp_path, monkeypatch, capsys):
+@pytest.fixture(autouse=True)
+def few_imports(monkeypatch):
+    monkeypatch.setattr("eval._warm.PRELOADED", ("json", "no_such_module"))
+
+
+WARM = pytest.mark.parametrize("warm", [False, True], ids=["each a Python of its own", "forked"])
+
+
+@WARM
+def test_a_step_starts_after_what_it_needs(tmp_path, monkeypatch, capsys, warm):
     write_module(tmp_path, "step_touch", "import sys; open(sys.argv[1], 'a').write(sys.argv[2])")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     log = tmp_path / "order"
@@ -29,18 +38,62 @@ def test_a_step_starts_after_what_it_needs(tmp_path, monkeypatch, capsys):
         Step("b", ("step_touch", str(log), "b"), ("a",)),
         Step("c", ("step_touch", str(log), "c"), ("b",)),
     ]
-    seconds = run_steps(steps, tmp_path / "logs")
+    seconds = run_steps(steps, tmp_path / "logs", warm=warm)
     assert log.read_text() == "abc" and list(seconds) == ["a", "b", "c"]
     assert capsys.readouterr().out.count(" s\n") == 3
 
 
-def test_a_failure_names_the_step_and_its_last_line(tmp_path, monkeypatch):
+@WARM
+def test_a_failure_names_the_step_and_its_last_line(tmp_path, monkeypatch, warm):
     write_module(tmp_path, "step_fail", "import sys; print('error: no such corpus'); sys.exit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     steps = [Step("broken", ("step_fail",)), Step("after", ("step_fail",), ("broken",))]
     with pytest.raises(StepError, match="step broken ended with code 3: error: no such corpus"):
-        run_steps(steps, tmp_path / "logs")
+        run_steps(steps, tmp_path / "logs", warm=warm)
     assert not (tmp_path / "logs" / "after.log").exists()
+
+
+@WARM
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("raise SystemExit('error: bad')", "code 1: error: bad"),
+        ("import os; os.kill(os.getpid(), 9)", "code -9: "),
+        ("1 / 0", "code 1: ZeroDivisionError: division by zero"),
+        ("import os; os._exit(7)", "code 7: "),
+    ],
+)
+def test_however_a_step_ends_its_code_is_told(tmp_path, monkeypatch, warm, code, said):
+    write_module(tmp_path, "step_end", code)
+    write_module(tmp_path, "step_pass", "import sys; print(sys.argv[1:], sys.stdin.read() or 'no input')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    steps = [Step("good", ("step_pass", "--a", "b c")), Step("bad", ("step_end",), ("good",))]
+    with pytest.raises(StepError, match=f"^step bad ended with {said}"):
+        run_steps(steps, tmp_path / "logs", warm=warm)
+    assert (tmp_path / "logs" / "good.log").read_text() == "['--a', 'b c'] no input\n"
+
+
+def test_forked_steps_share_nothing_but_imports(tmp_path, monkeypatch):
+    """Globals, modules, environment and random numbers of one are not the next one's."""
+    code = (
+        "import json, os, random, sys, torch; json.touched = getattr(json, 'touched', 0) + 1; "
+        "os.environ['TOUCHED'] = os.environ.get('TOUCHED', '') + 'x'; sys.argv.append('more'); "
+        "print(json.touched, os.environ['TOUCHED'], sys.argv[1:], __name__, torch.get_num_threads()); "
+        "open(f'{sys.argv[1]}.random', 'w').write(str(random.random()))"
+    )
+    write_module(tmp_path, "step_touch", code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    steps = [
+        Step("a", ("step_touch", str(tmp_path / "a"))),
+        Step("b", ("step_touch", str(tmp_path / "b")), ("a",)),
+        Step("c", ("step_touch", str(tmp_path / "c")), ("b",), threads=2),
+    ]
+    run_steps(steps, tmp_path / "logs", at_once=1, warm=True)
+    for name, threads in (("a", 1), ("b", 1), ("c", 2)):
+        said = (tmp_path / "logs" / f"{name}.log").read_text()
+        assert said == f"1 x ['{tmp_path / name}', 'more'] __main__ {threads}\n"
+    drawn = {(tmp_path / f"{name}.random").read_text() for name in "abc"}
+    assert len(drawn) == 3
 
 
 @pytest.mark.parametrize(
@@ -82,8 +135,9 @@ def test_the_demo_is_a_plan_of_commands_that_finds_its_inputs():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word for it is Linux'")
+@WARM
 @pytest.mark.parametrize("sent", (signal.SIGKILL, signal.SIGTERM))
-def test_a_step_ends_with_the_process_that_started_it(tmp_path, sent):
+def test_a_step_ends_with_the_process_that_started_it(tmp_path, sent, warm):
     """Else the next night would find the stage's directory held by a process that nobody waits for."""
     write_module(
         tmp_path,
@@ -91,8 +145,10 @@ def test_a_step_ends_with_the_process_that_started_it(tmp_path, sent):
         "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)",
     )
     code = (
-        "from pathlib import Path; from eval._steps import Step, run_steps; "
-        f"run_steps([Step('wait', ('step_wait', {str(tmp_path / 'pid')!r}))], Path({str(tmp_path)!r}))"
+        "from pathlib import Path; from eval._steps import Step, run_steps; import eval._warm; "
+        "eval._warm.PRELOADED = (); "
+        f"run_steps([Step('wait', ('step_wait', {str(tmp_path / 'pid')!r}))], "
+        f"Path({str(tmp_path)!r}), warm={warm})"
     )
     paths = os.pathsep.join([str(tmp_path), *sys.path])
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths})
