@@ -22,7 +22,8 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
     """Call `load` once for each set of arguments in this process, whatever the number of threads.
 
     Arguments that are paths or URLs (or tuples of them) are watched: when what lies there was replaced
-    since, it is loaded anew.
+    since, it is loaded anew. On a store that costs two or three requests a call, five for a model: call it
+    once a part, not once a record.
     """
     kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
@@ -31,6 +32,7 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
         state = [_state_of(arg) for arg in args]
         with _lock:
             if args not in kept or kept[args][0] != state:
+                kept.pop(args, None)  # the old one and the new one need not be held at once
                 kept[args] = (state, load(*args))
             return kept[args][1]
 
@@ -38,15 +40,22 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state_of(arg: Any) -> Any:
-    """Size and time of a file, of a run's manifest, or of every file of a model; None for other things."""
+    """Size, time and inode of a file, a run's manifest, or every file of a model; None for other things.
+
+    A checkpoint is a run and a model: its weights may be replaced where its manifest stays.
+    """
     if isinstance(arg, tuple):
         return [_state_of(each) for each in arg]
-    if not isinstance(arg, str) or (files.is_local(arg) and not os.path.exists(arg)):
+    if not isinstance(arg, str | os.PathLike) or (files.is_local(os.fspath(arg)) and not os.path.exists(arg)):
         return None
-    found = files.info(arg) or files.info(files.join(arg, "_manifest.json"))
-    if found or not any(files.exists(files.join(arg, marker)) for marker in MODEL_MARKERS):
+    url = os.fspath(arg)
+    if (found := files.info(url)) is not None:
         return found
-    return [f for f in files.list_tree(arg) if not f.url[len(arg) :].lstrip("/").startswith(("_", "."))]
+    manifest = files.info(files.join(url, "_manifest.json"))
+    markers = MODEL_MARKERS[:1] if manifest else MODEL_MARKERS
+    if not any(files.exists(files.join(url, marker)) for marker in markers):
+        return manifest
+    return [f for f in files.list_tree(url) if not f.url[len(url) :].lstrip("/").startswith(("_", "."))]
 
 
 def check_unchanged(name: str, found: str, expected: str) -> None:

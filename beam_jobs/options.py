@@ -1,19 +1,16 @@
-"""Options that all jobs share, Beam's options, and Beam's file systems behind `rag_core.files`."""
+"""Options that all jobs share, and Beam's options."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import functools
-import glob
-import io
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import (
     DirectOptions,
@@ -25,10 +22,11 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners.runner import PipelineRunner
 
+from beam_jobs.stores import BeamBackend
 from beam_jobs.transforms.progress import complaint, set_up_logging, speaks_json
 from rag_core import files
 from rag_core.command_line import HelpFormatter, Parser
-from rag_core.errors import EXIT_INTERNAL, UnreachableError, UsageError
+from rag_core.errors import EXIT_INTERNAL, UsageError
 from rag_core.masking import mask, masked_options, masked_words
 from runners.profiles import LOCAL_RUNNERS, check_runner, profile_flags
 
@@ -166,42 +164,6 @@ def make_runner(options: PipelineOptions) -> PipelineRunner | str:
 
         return FnApiRunner()
     return options.view_as(StandardOptions).runner
-
-
-@contextlib.contextmanager
-def _reachable(url: str) -> Iterator[None]:
-    """Turn a store that cannot be used (no client, no network, no right) into an error naming the URL."""
-    try:
-        yield
-    except (BeamIOError, ValueError, ImportError) as error:
-        raise UnreachableError(f"{url}: cannot be used: {error}") from error
-
-
-class BeamBackend:
-    """Beam's `FileSystems` as a backend of `rag_core.files`."""
-
-    def open_input(self, url: str) -> BinaryIO:
-        with _reachable(url):
-            stream = FileSystems.open(url, compression_type=CompressionTypes.UNCOMPRESSED)
-        return io.BufferedReader(stream, 1 << 20) if isinstance(stream, io.RawIOBase) else stream
-
-    def upload(self, local_path: str, url: str) -> None:
-        with _reachable(url), open(local_path, "rb") as source:
-            target = FileSystems.create(url, compression_type=CompressionTypes.UNCOMPRESSED)
-            while block := source.read(1 << 22):
-                target.write(block)
-            target.close()
-
-    def match(self, pattern: str) -> list[files.FileInfo]:
-        with _reachable(pattern):
-            found = FileSystems.match([pattern])[0].metadata_list
-        return [files.FileInfo(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in found]
-
-    def delete(self, urls: list[str]) -> None:
-        with _reachable(urls[0]):
-            present = [url for url in urls if FileSystems.exists(url)]
-            # Beam takes a name on gs:// for a pattern, and would delete what else matches it.
-            FileSystems.delete([glob.escape(url) if url.startswith("gs://") else url for url in present])
 
 
 def register_file_systems() -> None:

@@ -84,7 +84,7 @@ def read_parquet(url: str, log: PartLog) -> Iterator[Passage]:
     with files.open_input(url) as stream:
         try:
             parquet = pq.ParquetFile(stream)
-        except Exception as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise DataError(f"{url}: not readable as Parquet: {error}") from error
         names = parquet.schema_arrow.names
         id_name = next((n for n in ID_NAMES if n in names), None)

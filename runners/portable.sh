@@ -25,6 +25,10 @@ command -v java > /dev/null || fail "java is not on the PATH; Beam's job server 
 [ "$#" -gt 0 ] || fail "no command given: runners/$profile.sh python -m beam_jobs.split …"
 
 job_port=${JOB_PORT:-8099} artifact_port=${ARTIFACT_PORT:-8098} pool_port=${POOL_PORT:-50000}
+listens() { (exec 3<> "/dev/tcp/localhost/$1") 2> /dev/null; }
+for port in "$job_port" "$artifact_port" "$pool_port"; do # a job must not go to somebody else's server
+  ! listens "$port" || fail "port $port is taken; set JOB_PORT, ARTIFACT_PORT and POOL_PORT to free ones"
+done
 logs=${LOG_DIR:-$(mktemp -d "/tmp/ragline-$profile-XXXXXX")}
 mkdir -p "$logs"
 children=()
@@ -32,12 +36,20 @@ cleanup() {
   for child in "${children[@]}"; do
     kill -TERM "-$child" 2> /dev/null || true # its whole process group
   done
+  for child in "${children[@]}"; do # the next run finds the ports free
+    for _ in $(seq 50); do
+      kill -0 "-$child" 2> /dev/null || break
+      sleep 0.1
+    done
+    kill -KILL "-$child" 2> /dev/null || true
+  done
 }
 trap cleanup EXIT
 
-wait_for() { # PORT NAME
+wait_for() { # PORT NAME PID
   for _ in $(seq 300); do
-    if (exec 3<> "/dev/tcp/localhost/$1") 2> /dev/null; then return 0; fi
+    if listens "$1"; then return 0; fi
+    kill -0 "$3" 2> /dev/null || break
     sleep 0.2
   done
   fail "$2 does not listen on port $1; see $logs/$2.log"
@@ -51,8 +63,8 @@ python -m apache_beam.runners.worker.worker_pool_main --service_port "$pool_port
   > "$logs/worker-pool.log" 2>&1 &
 children+=("$!")
 set +m
-wait_for "$job_port" job-server
-wait_for "$pool_port" worker-pool
+wait_for "$job_port" job-server "${children[0]}"
+wait_for "$pool_port" worker-pool "${children[1]}"
 
 code=0
 "$@" --profile "$profile" --job_endpoint "localhost:$job_port" \

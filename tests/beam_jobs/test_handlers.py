@@ -71,6 +71,41 @@ def test_what_is_replaced_on_disk_is_loaded_anew(tmp_path, name):
     assert load(arg) == load(arg) == 2
 
 
+def test_what_has_the_size_and_time_of_another_is_told_from_it(tmp_path):
+    """As two checkpoints unpacked from archives may have."""
+    for name in ("model", "other"):
+        (tmp_path / name).mkdir()
+        for path in ("checkpoint.json", "_manifest.json", "weights.bin"):
+            (tmp_path / name / path).write_text("{}")
+            os.utime(tmp_path / name / path, (1.0, 1.0))
+    load, _ = counted()
+    arg = tmp_path / "model"
+    assert load(arg) == load(arg) == 1
+    os.replace(tmp_path / "other/weights.bin", arg / "weights.bin")  # its manifest stays
+    assert load(arg) == 2 and load(str(arg)) == 3
+    arg.rename(tmp_path / "old")
+    (tmp_path / "other").rename(arg)
+    assert load(str(arg)) == load(str(arg)) == 4
+
+
+def test_what_fails_to_load_is_tried_again(tmp_path):
+    (tmp_path / "q").write_text("a")
+    outcomes = [1, OSError("once"), 2]
+
+    def load(_):
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, OSError):
+            raise outcome
+        return outcome
+
+    shared = once_per_process(load)
+    assert shared(str(tmp_path / "q")) == 1
+    (tmp_path / "q").write_text("bc")
+    with pytest.raises(OSError, match="once"):
+        shared(str(tmp_path / "q"))
+    assert shared(str(tmp_path / "q")) == shared(str(tmp_path / "q")) == 2
+
+
 def test_names_and_numbers_are_kept(store):
     load, _ = counted()
     assert load("mini-bart", 5) == load("mini-bart", 5) == 1

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -167,6 +168,25 @@ def test_a_launch_script_starts_both_runs_the_command_and_ends_both(name, tmp_pa
     assert f"--job-port {ports['JOB_PORT']}" in (tmp_path / "java.txt").read_text()
     assert not listens(int(ports["JOB_PORT"]))
     assert script(name, "false", **variables, **ports, PATH=path).returncode == 1
+
+
+def test_a_launch_script_sends_nothing_to_somebody_elses_server(tmp_path):
+    (tmp_path / "server.jar").touch()
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
+    ports = {name: str(free_port()) for name in ("JOB_PORT", "ARTIFACT_PORT", "POOL_PORT")}
+    variables = {"FLINK_JOB_SERVER_JAR": str(tmp_path / "server.jar"), "LOG_DIR": str(tmp_path / "logs")}
+    with socket.create_server(("localhost", 0)) as other:
+        taken = str(other.getsockname()[1])
+        for name in ports:
+            done = script("flink", "echo", "job", **variables, **{**ports, name: taken}, PATH=path)
+            assert (done.returncode, done.stdout) == (2, "") and f"port {taken} is taken" in done.stderr
+    started = time.monotonic()
+    done = script("flink", "echo", "job", **variables, **ports, PATH=path)
+    assert done.returncode == 2 and "job-server does not listen" in done.stderr  # it has ended
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.slow

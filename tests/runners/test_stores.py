@@ -50,6 +50,8 @@ def test_a_name_with_pattern_letters_deletes_and_finds_itself_alone(room):
         use(NO_ACCOUNT)
         for name in names:
             files.write_bytes(name, b"x")
+        with pytest.raises(FileNotFoundError, match=f"gs://{BUCKET}/out3/a"):
+            files.open_input(f"gs://{BUCKET}/out3/a").read()
         assert files.entries(f"gs://{BUCKET}/out[1]") == ["a"] and files.size(names[1]) == 1
         files.delete(names[:2])
         assert [f.url for f in files.list_tree(f"gs://{BUCKET}")] == names[2:]
