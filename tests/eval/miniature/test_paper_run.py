@@ -39,6 +39,7 @@ def module(tmp_path, monkeypatch):
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join([str(tmp_path / "code"), *filter(None, [os.environ.get("PYTHONPATH")])])
     )
+    monkeypatch.setattr("eval._warm.PRELOADED", ())  # it imports nothing of what commands do
     return lambda: (tmp_path / "code" / "calls").read_text().split()
 
 
