@@ -20,6 +20,8 @@ from rag_core import files
 from rag_core.errors import DataError
 
 LEDGER = "steps.json"
+WORTH_WARMING = 6
+"""So many steps, and what they import is imported once for all: that takes as long as some three starts."""
 OVERWRITERS = ("eval.run", "rag_core.train", "eval.miniature.world")
 
 
@@ -102,5 +104,5 @@ def run_kept(steps: Sequence[Step], output: Path, at_once: int, overwrite: bool 
         for step in steps
         if step.name not in done
     ]
-    run_steps(left, output / "logs", at_once, ended=ended, warm=True)
+    run_steps(left, output / "logs", at_once, ended=ended, warm=len(left) >= WORTH_WARMING)
     return {step.name: ledger[step.name] for step in steps}
