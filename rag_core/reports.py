@@ -5,13 +5,37 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rag_core.digest import digest_of
+
 
 def is_manifest(value: Any) -> bool:
     """Whether a value read from a `_manifest.json` has the shape that runs write."""
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list):
         return False
     texts = all(isinstance(value.get(key), str) for key in ("job", "content_digest"))
-    return texts and _is_count(value.get("rows")) and all(map(is_report, value["parts"]))
+    return (
+        texts
+        and _is_count(value.get("rows"))
+        and all(
+            isinstance(part, dict) and is_report({"rows": 0, "row_digest": "", **part})
+            for part in value["parts"]
+        )
+    )
+
+
+def adds_up(manifest: dict[str, Any]) -> bool:
+    """Whether no part is missing or doubled: totals as `build_manifest` makes them.
+
+    The manifest of a checkpoint has no parts, and one that was written by hand may have no digests.
+    """
+    parts = manifest["parts"]
+    if not all({"rows", "row_digest"} <= part.keys() for part in parts) or not parts:
+        return True
+    return (
+        manifest["rows"] == sum(part["rows"] for part in parts)
+        and manifest["content_digest"] == digest_of([part["row_digest"] for part in parts])
+        and len({part["name"] for part in parts}) == len(parts)
+    )
 
 
 def is_report(value: Any) -> bool:

@@ -27,7 +27,7 @@ from rag_core.digest import digest_of
 from rag_core.errors import DataError, UsageError
 from rag_core.outputs import RUN, check_output
 from rag_core.owner import HEARTBEAT_SECONDS, claim_lock, describe, is_live, is_owner, new_owner
-from rag_core.reports import is_manifest
+from rag_core.reports import adds_up, is_manifest
 from rag_core.versions import package_versions
 
 MANIFEST = "_manifest.json"
@@ -71,9 +71,11 @@ def read_manifest(directory: str) -> dict[str, Any]:
     url = files.join(directory, MANIFEST)
     if files.exists(url):
         manifest = _read_state(url, ("job", "parts", "rows", "content_digest"))
-        if manifest is None or not is_manifest(manifest):
+        shaped = manifest is not None and is_manifest(manifest)
+        if manifest is not None and shaped:
+            _check_names(url, manifest)
+        if manifest is None or not shaped or not adds_up(manifest):
             raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
-        _check_names(url, manifest)
         return manifest
     if not files.list_tree(directory):
         if files.is_local(directory) and not os.path.exists(directory):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rag_core import files
 from rag_core.errors import DataError
-from rag_core.run_dir import damage, read_manifest
+from rag_core.run_dir import MANIFEST, NoManifestError, damage, read_manifest
 
 
 def stage_manifest(directory: str, job: str) -> dict[str, Any]:
@@ -19,7 +19,25 @@ def stage_manifest(directory: str, job: str) -> dict[str, Any]:
     manifest = read_manifest(directory)
     if manifest["job"] != job:
         raise DataError(f"{directory}: a run of job {manifest['job']!r}, expected {job!r}")
+    for name in _OF_JOB.get(job, ()):
+        if not _OWN[name](manifest.get(name)):
+            raise NoManifestError(f"{files.join(directory, MANIFEST)}: damaged: no sound {name!r}")
     return manifest
+
+
+def _is_encoder(value: Any) -> bool:
+    known = isinstance(value, dict) and isinstance(value.get("fingerprint"), str)
+    return known and isinstance(value.get("dim"), int) and 0 < value["dim"] < 1 << 20
+
+
+# What readers of a job's runs take from the manifest, besides its parts.
+_OF_JOB = {"embed": ("encoder", "options", "inputs"), "index": ("kind",)}
+_OWN: dict[str, Callable[[Any], bool]] = {
+    "encoder": _is_encoder,
+    "options": lambda value: isinstance(value, dict),
+    "inputs": lambda value: isinstance(value, dict),
+    "kind": lambda value: isinstance(value, str),
+}
 
 
 def part_urls(directory: str, manifest: dict[str, Any] | None = None) -> list[str]:
@@ -45,7 +63,7 @@ def iter_batches(
         for batch in read_part(url, columns, batch_rows):
             rows += batch.num_rows
             yield batch
-        if rows != part["rows"]:
+        if rows != part.get("rows", rows):
             raise DataError(f"{url}: {rows} rows, the manifest says {part['rows']}")
 
 

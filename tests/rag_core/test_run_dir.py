@@ -16,7 +16,7 @@ from rag_core import files, owner, run_dir
 from rag_core.errors import DataError, UsageError
 from rag_core.parts import Part, PartLog, write_part
 from rag_core.run_dir import NoManifestError, claim, finish_run, read_manifest
-from rag_core.stages import iter_batches, part_urls, read_table
+from rag_core.stages import iter_batches, part_urls, read_table, stage_manifest
 
 SCHEMA = pa.schema([pa.field("n", pa.int64())])
 
@@ -328,3 +328,48 @@ def test_the_claim_is_held_by_one_although_its_file_is_removed(tmp_path):
     leave.set()
     thread.join()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("edit", ["drop", "double", "rows", "digest", "swap"])
+def test_a_manifest_whose_parts_do_not_add_up_is_damaged(tmp_path, edit):
+    out = tmp_path / "run"
+    manifest = full_run(out)
+    parts = manifest["parts"]
+    changes = {
+        "drop": {"parts": parts[:-1]},
+        "double": {"parts": [*parts, parts[0]]},
+        "rows": {"rows": 10**15},
+        "digest": {"parts": [{**parts[0], "row_digest": "0"}, *parts[1:]]},
+        "swap": {"parts": [parts[1], parts[0], parts[2]]},
+    }
+    files.write_json(str(out / "_manifest.json"), {**manifest, **changes[edit]})
+    with pytest.raises(NoManifestError, match=r"_manifest\.json: damaged; start its job again"):
+        read_manifest(str(out))
+    worker = Numbers()
+    assert full_run(out, worker)["content_digest"] == manifest["content_digest"] and worker.asked == []
+
+
+@pytest.mark.parametrize(
+    "job, change",
+    [
+        ("embed", {"encoder": None}), ("embed", {"encoder": 3}), ("embed", {"encoder": {"dim": 2}}),
+        ("embed", {"encoder": {"fingerprint": "f", "dim": "2"}}), ("embed", {"inputs": []}),
+        ("embed", {"encoder": {"fingerprint": "f", "dim": 10**9}}), ("index", {"kind": ["flat"]}),
+    ],
+)  # fmt: skip
+def test_a_manifest_without_what_readers_need_is_damaged(tmp_path, job, change):
+    state = {
+        "job": job,
+        "parts": [],
+        "rows": 0,
+        "content_digest": "",
+        "inputs": {},
+        "options": {},
+        "kind": "flat",
+    }
+    state["encoder"] = {"fingerprint": "f", "dim": 2}
+    files.write_json(str(tmp_path / "_manifest.json"), state)
+    assert stage_manifest(str(tmp_path), job) == state
+    files.write_json(str(tmp_path / "_manifest.json"), {**state, **change})
+    with pytest.raises(NoManifestError, match=f"_manifest.json: damaged: no sound '{next(iter(change))}'"):
+        stage_manifest(str(tmp_path), job)

@@ -58,7 +58,15 @@ def world(tmp_path, bert_dir, embeddings_run, passages_run):  # noqa: F811
 
 def write_index_manifest(directory, **extra):
     """What `beam_jobs.index` adds to a built index, as far as it is read."""
-    manifest = {"job": "index", "fingerprint": "i", "parts": [], "rows": 6, "content_digest": "c", **extra}
+    manifest = {
+        "job": "index",
+        "fingerprint": "i",
+        "parts": [],
+        "rows": 6,
+        "content_digest": "c",
+        "kind": "flat",
+        **extra,
+    }
     (directory / "_manifest.json").write_text(json.dumps(manifest))
 
 
