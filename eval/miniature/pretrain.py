@@ -39,7 +39,7 @@ from eval.miniature.reading import (
     sample_texts,
 )
 from rag_core.errors import UsageError, run_command
-from rag_core.models.context import ContextBuilder, pad_rows
+from rag_core.models.context import ContextBuilder, ContextFormat, pad_rows
 from rag_core.models.generator import Generator
 from rag_core.schemas import Passage
 
@@ -67,9 +67,9 @@ class Recipe:
 class Batches:
     """Examples as tensors. N rows, S input tokens, T target tokens."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, max_length: int = ContextFormat().max_length) -> None:
         self.layout, self.tokenizer = generator.layout, generator.tokenizer
-        self.contexts = ContextBuilder(self.tokenizer, cache=0)
+        self.contexts = ContextBuilder(self.tokenizer, ContextFormat(max_length=max_length), cache=0)
 
     def reading(self, readings: list[Reading]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Spans]:
         rows = [self.contexts.build([Passage("", r.title, r.text)], r.question)[0] for r in readings]
@@ -267,6 +267,7 @@ def described(recipe: Recipe, size: Size) -> dict:
 
 def save(generator: Generator, training: dict, output: Path, rows: list[dict]) -> None:
     """Write the generator in float16, recipe.json (`training` and what made it) and the log's rows."""
+    (output / "recipe.json").unlink(missing_ok=True)  # it vouches for the weights: last to come, first to go
     half = copy.deepcopy(generator.model).half()
     Generator(half, generator.layout, generator.tokenizer).save(str(output))
     about = {
@@ -283,9 +284,9 @@ def save(generator: Generator, training: dict, output: Path, rows: list[dict]) -
             "tokenizers": tokenizers.__version__,
         },
     }
-    (output / "recipe.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (output / "train_log.jsonl").write_text(lines, encoding="utf-8")
+    (output / "recipe.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,12 +1,12 @@
 """`python -m eval.miniature.real_reader`: a first figure for real sentences, whatever it is.
 
     python -m eval.miniature.real_reader --contexts contexts.tsv.gz --questions questions.jsonl.gz \\
-        --output DIR [--steps 3000] [--seed 0]
+        --output DIR [--generator mini-bart] [--steps 3000] [--seed 0]
 
-A generator of fewer than six million parameters, trained from nothing on the questions of some of
-SQuAD's articles, reads the passage of a question about the others and writes the answer. Both files
-are as `beam_jobs.split --input-format tsv` and `--task squad` read them. Articles are told apart by
-title: no article, and so no passage, is in two splits.
+A generator of fewer than six million parameters, trained from nothing (or from `--generator` on) on the
+questions of some of SQuAD's articles, reads the passage of a question about the others and writes the
+answer. Both files are as `beam_jobs.split --input-format tsv` and `--task squad` read them. Articles are
+told apart by title: no article, and so no passage, is in two splits.
 
 Writes `generator/` (a directory like mini-bart's), `train_log.jsonl` and `result.json`: exact match on
 the test articles, its 95% interval, what was counted, recipe, seed, date, versions.
@@ -39,7 +39,7 @@ from rag_core.corpora import read_tsv
 from rag_core.datasets import load_questions
 from rag_core.errors import DataError, UsageError, run_command
 from rag_core.files import read_object
-from rag_core.models.generator import Generator
+from rag_core.models.generator import Generator, load_generator
 from rag_core.parts import PartLog
 from rag_core.schemas import Question
 
@@ -53,6 +53,9 @@ SIZE = Size(width=224, encoder_layers=4, decoder_layers=2, heads=4, feed_forward
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
+    """`generator`: what is trained on, a built-in name or a directory; "": a new one."""
+
+    generator: str = ""
     seed: int = 0
     steps: int = 3000
     batch: int = 32
@@ -143,12 +146,16 @@ def set_dropout(generator: Generator, share: float) -> None:
 
 
 def train_reader(split: dict[str, list[Asked]], recipe: Recipe, log: Path) -> Generator:
-    texts = [t for a in split["train"] for t in (a.text, a.question.question)]
-    generator = new_generator(train_tokenizer(texts, SIZE.vocabulary), SIZE, recipe.seed).train()
+    if recipe.generator:
+        generator = load_generator(recipe.generator).train()
+    else:
+        texts = [t for a in split["train"] for t in (a.text, a.question.question)]
+        generator = new_generator(train_tokenizer(texts, SIZE.vocabulary), SIZE, recipe.seed).train()
     if sum(p.numel() for p in generator.parameters()) > LARGEST:
-        raise ValueError(f"more than {LARGEST} parameters")
+        raise UsageError(f"a generator of more than {LARGEST:,} parameters")
+    torch.manual_seed(recipe.seed)
     set_dropout(generator, recipe.dropout)
-    guide, batches = Guide(generator), Batches(generator)
+    guide, batches = Guide(generator), Batches(generator, positions(generator))
     trained = [*generator.parameters(), *guide.parameters()]
     optimizer = torch.optim.AdamW(
         trained, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
@@ -183,12 +190,16 @@ def train_reader(split: dict[str, list[Asked]], recipe: Recipe, log: Path) -> Ge
     raise AssertionError("batches are endless")
 
 
+def positions(generator: Generator) -> int:
+    return int(generator.config.max_position_embeddings)
+
+
 @torch.inference_mode()
 def score(generator: Generator, asked: Sequence[Asked], batch: int = 32) -> list[bool]:
     """Exact match of greedy answers from the whole passages, in the order of `asked`."""
     was_training = generator.training
     generator.eval()
-    batches, right = Batches(generator), [False] * len(asked)
+    batches, right = Batches(generator, positions(generator)), [False] * len(asked)
     order = sorted(range(len(asked)), key=lambda i: len(asked[i].text))
     for at in range(0, len(order), batch):
         rows = order[at : at + batch]
@@ -213,6 +224,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--contexts", type=Path, required=True, help="TSV of id, text, title, gzipped")
     parser.add_argument("--questions", type=Path, required=True, help="JSON lines with context_id")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument(
+        "--generator", default="", metavar="NAME|DIR", help="what to begin with; default: anew"
+    )
     parser.add_argument("--steps", type=int, default=Recipe().steps)
     parser.add_argument("--seed", type=int, default=Recipe().seed)
     args = parser.parse_args(argv)
@@ -220,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"--steps {args.steps}: must be at least 1")
     if args.output.is_file():
         raise UsageError(f"--output {args.output}: a file, not a directory")
-    recipe = Recipe(seed=args.seed, steps=args.steps)
+    recipe = Recipe(generator=args.generator, seed=args.seed, steps=args.steps)
     result_file = args.output / "result.json"
     if result_file.exists():
         done = read_object(str(result_file)).get("recipe")

@@ -98,3 +98,13 @@ def test_scores_do_not_depend_on_the_batch(tmp_path):
         real_reader.train_tokenizer(["what is it word"] * 3, 300), real_reader.Size(32, 1, 1, 2, 64, 300), 0
     ).eval()
     assert real_reader.score(generator, asked) == real_reader.score(generator, asked, batch=1) == [False] * 3
+
+
+def test_a_reader_may_begin_from_another(tmp_path):
+    contexts, questions = write_squad(tmp_path)
+    argv = ["--contexts", str(contexts), "--questions", str(questions), "--output", str(tmp_path / "out")]
+    assert real_reader.main([*argv, "--generator", "mini-bart", "--steps", "1"]) == 0
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["recipe"]["generator"] == "mini-bart" and result["parameters"] == 3_295_680
+    with pytest.raises(UsageError, match="a reader of another recipe"):
+        real_reader.main([*argv, "--steps", "1"])
