@@ -6,7 +6,9 @@ import pytest
 
 from beam_jobs import split
 from rag_core.run_dir import read_manifest
-from tests.scale.__main__ import STAGES, Measured, table, typical
+from rag_core.schemas import RETRIEVED
+from tests.eval.conftest import write_stage
+from tests.scale.__main__ import STAGES, Measured, distinct_passages, table
 from tests.scale.corpus import WORDS_PER_PASSAGE, write_asked, write_dump
 
 
@@ -21,13 +23,31 @@ def test_a_dump_gives_exactly_so_many_passages(tmp_path):
     assert (tmp_path / "q.jsonl").read_text().count("\n") == 7
 
 
+def run_of(passages: int, processor: float, clock: float = 9.0, megabytes: float = 90.0) -> dict:
+    return dict.fromkeys(STAGES, Measured(passages, clock, processor, megabytes))
+
+
 def test_rates_leave_start_up_out():
-    small = typical([dict.fromkeys(STAGES, Measured(9.0, cpu, 90.0)) for cpu in (3.0, 2.0, 1.0)])
-    large = {1000: Measured(9.0, 4.0, 110.0), 8000: Measured(19.0, 12.0, 120.0)}
-    found = {n: dict.fromkeys(STAGES, measured) for n, measured in large.items()}
-    lines = table(found, small, 600)
-    assert lines[2] == "| split | 2.0 | 500 /s (9.0 s) | 800 /s (19.0 s) | 1.60 | 110, 120 |"
-    assert lines[-1] == (
-        "| eval | 2.0 | 150 questions/s (9.0 s) | 50 questions/s (19.0 s) | 3.00 | 110, 120 |"
-    )
+    small = [run_of(200, cpu) for cpu in (2.2, 2.0, 1.9)]
+    found = {1000: run_of(1000, 4.0, megabytes=110.0), 8000: run_of(8000, 12.0, 19.0, 120.0)}
+    lines = table(found, small)
+    assert lines[2] == ("| split | 2.0 (1.9–2.2) | 500 /s (9.0 s) | 800 /s (19.0 s) | 1.60 | 110, 120 |")
     assert len(lines) == 2 + len(STAGES)
+
+
+def test_what_start_up_hides_is_not_told():
+    small = [run_of(200, cpu) for cpu in (2.2, 2.0, 1.9)]
+    assert (
+        "| hidden (9.0 s) | 800 /s (9.0 s) | – |"
+        in table({1000: run_of(1000, 3.4), 8000: run_of(8000, 12.0)}, small)[-1]
+    )
+
+
+def test_eval_is_measured_by_the_passages_that_were_found(tmp_path):
+    found = [["a", "b"], ["b", "c"], []]
+    rows = [
+        {"question_id": f"q{i}", "passage_ids": ids, "doc_scores": [0.0] * len(ids)}
+        for i, ids in enumerate(found)
+    ]
+    write_stage(tmp_path / "retrieved", "retrieve", RETRIEVED, rows)
+    assert distinct_passages(str(tmp_path / "retrieved")) == 3
