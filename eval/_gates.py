@@ -64,7 +64,7 @@ def read_gates(path: str | None) -> Gates:
         return Gates()
     try:
         raw = tomllib.loads(files.read_bytes(path).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
         raise UsageError(f"{path}: not valid TOML: {error}") from None
     tasks = {}
     for name, table in _checked(path, Gates, raw).pop("task", {}).items():

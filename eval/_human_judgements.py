@@ -158,14 +158,14 @@ def _records(path: str) -> Iterator[tuple[int, Any]]:
     if start == "[":
         try:
             yield from enumerate(json.loads(text), 1)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: not valid JSON: {error}") from None
     elif start == "{":
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 try:
                     yield number, json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise DataError(f"{path}: record {number}: not valid JSON: {error}") from None
     else:
         head = text.split("\n", 1)[0]

@@ -17,7 +17,7 @@ def read_toml(path: str) -> dict[str, Any]:
     """The file's tables. UsageError where it is not TOML."""
     try:
         return tomllib.loads(Path(path).read_bytes().decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 

@@ -99,7 +99,7 @@ def read_gold(path: str) -> list[Pair]:
             where = f"{path}: line {number}"
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"{where}: not valid JSON: {error}") from None
             if not isinstance(row, dict) or not all(
                 isinstance(row.get(n), str) for n in ("question", "a", "b")

@@ -34,7 +34,7 @@ def _rows(url: str) -> list[Any]:
         if data.lstrip().startswith("["):
             return json.loads(data)
         return [json.loads(line) for line in data.split("\n") if line.strip()]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{url}: not JSON: {error}") from error
 
 

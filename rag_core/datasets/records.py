@@ -97,7 +97,7 @@ class Source:
         _, first = next(self.lines())
         try:
             return not isinstance(json.loads(first), dict) or "data" in json.loads(first)
-        except ValueError:
+        except (ValueError, RecursionError):
             return True
 
 

@@ -163,7 +163,7 @@ def load_file(path: str) -> dict[str, Any]:
     else:
         try:
             values = tomllib.loads(files.read_bytes(path).decode())
-        except ValueError as error:  # not TOML, or not UTF-8
+        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
             raise UsageError(f"{path}: not valid TOML: {error}") from error
     if not isinstance(values, dict):
         raise UsageError(f"{path}: expected settings by name, found {type(values).__name__}")

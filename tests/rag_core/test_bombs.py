@@ -14,8 +14,11 @@ import pytest
 
 from rag_core import corpora
 from rag_core.corpora import read_jsonl, read_tsv
-from rag_core.errors import DataError
+from rag_core.datasets import load_questions
+from rag_core.errors import DataError, UsageError
+from rag_core.given_contexts import given_contexts
 from rag_core.parts import PartLog
+from rag_core.training.config import load_file
 from rag_core.wiki import DumpError, read_articles, read_pages
 from rag_core.wiki.export_xml import MAX_CHARACTERS
 from rag_core.wiki.streams import PIECE_BYTES, _pieces
@@ -113,3 +116,29 @@ def test_short_reads_of_a_stream_that_gives_little_at_a_time():
     whole = HEAD + page(1, b"words here") + b"</mediawiki>"
     for data in (whole, bz2.compress(whole), gzip.compress(whole)):
         assert [p.wikitext for p in read_pages(Slow(data))] == ["words here"]
+
+
+DEEP = "[" * 100_000
+CONFIGS = [("c.toml", "steps = " + DEEP), ("c.json", DEEP), ("c.toml", "steps = " + "9" * 100_000)]
+
+
+@pytest.mark.parametrize("name, text", CONFIGS)
+def test_a_config_nested_without_end_is_one_complaint(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises((UsageError, DataError), match=rf"{name}: not valid (TOML|JSON)"):
+        load_file(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "text", [DEEP, '{"question": ' + DEEP, '{"question": "a"}\n' + DEEP, '{"a":' * 100_000]
+)
+def test_questions_nested_without_end_are_bad_data(tmp_path, text):
+    path = tmp_path / "q.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"q\.jsonl"):
+        load_questions(str(path), "custom", require_answers=False)
+    path.write_text('{"question": "a"}\n')
+    assert load_questions(str(path), "custom", require_answers=False).questions
+    path.write_text('{"question": "a", "ctxs": ' + DEEP)
+    with pytest.raises(DataError, match=r"q\.jsonl"):
+        given_contexts(str(path), "custom")
