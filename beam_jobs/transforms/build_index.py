@@ -21,7 +21,7 @@ from typing import Any
 import apache_beam as beam
 
 from beam_jobs.options import register_file_systems
-from beam_jobs.transforms.parts import PartFn
+from beam_jobs.transforms.parts import PartFn, patiently
 from rag_core import files
 from rag_core.digest import digest_of, file_digest
 from rag_core.parts import Part, read_report
@@ -165,13 +165,13 @@ class _MergeFn(PartFn):
 
 def _train(_: None, task: IndexTask) -> None:
     register_file_systems()
-    task.train()
+    patiently(task.train)
 
 
 def _add_shard(shard: Part, task: IndexTask, trained: list[None]) -> None:
     register_file_systems()
     assert len(trained) == 1
-    task.add_shard(shard)
+    patiently(task.add_shard, shard)
 
 
 def iter_passages(directory: str) -> Iterator[Passage]:

@@ -28,6 +28,7 @@ import pyarrow as pa
 from beam_jobs.handlers import check_unchanged, once_per_process, shared_encoder
 from beam_jobs.options import register_file_systems
 from beam_jobs.transforms.counters import count_report
+from beam_jobs.transforms.parts import patiently
 from beam_jobs.transforms.questions import log_rejected, questions_of
 from beam_jobs.transforms.retrieve_passages import (
     retrieved_batch,
@@ -295,7 +296,7 @@ class _EncodeFn(beam.DoFn):
 
     def process(self, part: Part):
         register_file_systems()
-        yield self._search.encode(part)
+        yield patiently(self._search.encode, part)
 
 
 class _ShardFn(beam.DoFn):
@@ -305,7 +306,7 @@ class _ShardFn(beam.DoFn):
     def process(self, shard: Part, encoded: list[int]):
         register_file_systems()
         assert len(encoded) == len(self._search.question_parts)
-        yield from self._search.search(shard)
+        yield from patiently(lambda: list(self._search.search(shard)))
 
 
 class _WriteFn(beam.DoFn):
@@ -319,7 +320,8 @@ class _WriteFn(beam.DoFn):
         merged = {"scores": scores, "ids": ids, "given": given, "log_partition": log_partition}
         source = {**self._parts[index].source, **merged}
         part = Part(index, source)
-        yield count_report(write_part(self._search.output, part, self._search, self._search.fingerprint))
+        search = self._search
+        yield count_report(patiently(write_part, search.output, part, search, search.fingerprint))
 
 
 class SearchShards(beam.PTransform):

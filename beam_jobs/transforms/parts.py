@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 
@@ -19,6 +19,8 @@ from rag_core.errors import DataError, UnreachableError, UsageError
 from rag_core.masking import mask
 from rag_core.parts import Part, PartWorker, write_part
 from rag_core.run_dir import WORK, finish_run
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -39,6 +41,17 @@ class PartTask:
 SECONDS_BETWEEN_ATTEMPTS = (1.0, 5.0)
 
 
+def patiently(task: Callable[..., T], *args: Any) -> T:
+    """Call a task, and again when a store could not be used; what it does must bear repeating."""
+    for seconds in SECONDS_BETWEEN_ATTEMPTS:
+        try:
+            return task(*args)
+        except UnreachableError as error:
+            log.warning("%s; again in %g s", error, seconds)
+            time.sleep(seconds)
+    return task(*args)
+
+
 class PartFn(beam.DoFn):
     """Call a task on each part. Bad data becomes a report with an `error`: repeating would not mend it.
 
@@ -55,18 +68,9 @@ class PartFn(beam.DoFn):
 
     def process(self, part: Part):
         try:
-            yield count_report(self._attempt(part))
+            yield count_report(patiently(self._task, part))
         except (DataError, UsageError) as error:
             yield {"index": part.index, "error": mask(str(error))}
-
-    def _attempt(self, part: Part) -> dict[str, Any]:
-        for seconds in SECONDS_BETWEEN_ATTEMPTS:
-            try:
-                return self._task(part)
-            except UnreachableError as error:
-                log.warning("part %d: %s; again in %g s", part.index, error, seconds)
-                time.sleep(seconds)
-        return self._task(part)
 
 
 class ProcessParts(beam.PTransform):

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from beam_jobs import embed, index, retrieve, split
-from beam_jobs.transforms.exact_search import TopKFn, log_sum_exp
+from beam_jobs.transforms import exact_search, parts
+from beam_jobs.transforms.exact_search import ExactSearch, TopKFn, log_sum_exp
 from rag_core import read_embeddings
 from rag_core.datasets import load_questions
 from rag_core.encoders import load_encoder
-from rag_core.errors import DataError, UsageError
+from rag_core.errors import DataError, UnreachableError, UsageError
 from rag_core.retrieval import FaissIndex
 from rag_core.run_dir import read_manifest
 from rag_core.stages import read_table
@@ -359,3 +360,30 @@ def test_an_index_built_twice_has_equal_content(embeddings_dir, passages_dir, tm
             index.run([*source, "--kind", kind, "--output", str(tmp_path / kind / n)])
             digests.append(read_manifest(str(tmp_path / kind / n))["content_digest"])
         assert digests[0] == digests[1], "measured speeds are no content"
+
+
+def test_every_step_of_a_search_asks_a_store_again(
+    embeddings_dir, questions_file, tiny_encoder, tmp_path, monkeypatch
+):
+    argv = ["--questions", questions_file, "--task", "custom", "--question-encoder", tiny_encoder]
+    argv += ["--embeddings", embeddings_dir, "--top-k", "10", "--output"]
+    assert retrieve.run([*argv, str(tmp_path / "whole")]) == 0
+    failed, waited = [], []
+
+    def fails_once(name, function):
+        def call(*args):
+            if name not in failed:
+                failed.append(name)
+                raise UnreachableError("s3://b/x: cannot be used: 503")
+            return function(*args)
+
+        return call
+
+    for name in ("encode", "search"):
+        monkeypatch.setattr(ExactSearch, name, fails_once(name, getattr(ExactSearch, name)))
+    monkeypatch.setattr(exact_search, "write_part", fails_once("write", exact_search.write_part))
+    monkeypatch.setattr(parts.time, "sleep", waited.append)
+    assert retrieve.run([*argv, str(tmp_path / "struck")]) == 0
+    assert failed == ["encode", "search", "write"] and waited == [1.0] * 3
+    one, other = (read_manifest(str(tmp_path / n))["content_digest"] for n in ("whole", "struck"))
+    assert one == other
