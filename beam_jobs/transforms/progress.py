@@ -22,7 +22,7 @@ from typing import Any
 
 from beam_jobs.transforms.counters import memory_peak
 from rag_core import files
-from rag_core.errors import DataError, one_line
+from rag_core.errors import DataError, UsageError, one_line
 from rag_core.masking import mask, masked_value
 from rag_core.owner import descendants
 from rag_core.reports import is_report
@@ -65,6 +65,9 @@ class JsonLines(logging.Formatter):
         return json.dumps(masked_value(line), default=str)
 
 
+_CALLERS_FAULT = re.compile(r"rag_core\.\S*\.(DataError|UsageError|NoManifestError|DumpError): ")
+
+
 def set_up_logging(log_format: str) -> None:
     """Send what this process logs, Python's warnings included, to stderr in the given format."""
     handler = logging.StreamHandler(sys.stderr)
@@ -99,8 +102,13 @@ def complaint(text: str, code: int) -> str:
 
 
 def _worth_reading(record: logging.LogRecord) -> bool:
-    """Leave out a warning that every worker process of Beam prints at its start and that asks for nothing."""
-    return "semi_persistent_directory" not in record.getMessage()
+    """Leave out what Beam tells besides: a warning of every worker process that asks for nothing, and the
+    traceback of a fault of the caller's, which the job's last line tells.
+    """
+    text = record.getMessage()
+    fault = record.exc_info[1] if record.exc_info else None
+    told = isinstance(fault, DataError | UsageError) or _CALLERS_FAULT.search(text) is not None
+    return "semi_persistent_directory" not in text and not (told and record.name != log.name)
 
 
 def memory_now() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -124,7 +125,10 @@ def run_stage(
             if "KeyboardInterrupt" in str(error):  # in memory, Beam wraps it like any error of a step
                 raise KeyboardInterrupt from error
             _complain_if_taken_over(run)
-            raise
+            raise (fault_of_step(str(error)) or error) from error
+        except (DataError, UsageError) as error:
+            kind = DataError if isinstance(error, DataError) else UsageError
+            raise kind(_STEP.sub("", str(error))) from error
     template = options.view_as(GoogleCloudOptions).template_location
     if runner == "DataflowRunner" and template:
         print(f"{plan.job}: package, graph and template are staged; launch {template} to write {args.output}")
@@ -133,6 +137,21 @@ def run_stage(
     _print_result(args.output, plan, manifest)
     _reconcile(args.output, plan, manifest, result, exact=runner in LOCAL_RUNNERS)
     return 0
+
+
+_STEP = re.compile(r" \[while running [^\]]*\]$")
+_FAULT = re.compile(r"^rag_core\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
+
+
+def fault_of_step(text: str) -> DataError | UsageError | None:
+    """The caller's fault behind a worker's traceback, which is all that comes back from another process."""
+    found = _FAULT.findall(text)
+    kind, told = found[-1] if found else ("", "")
+    if kind in ("DataError", "NoManifestError", "DumpError"):
+        return DataError(_STEP.sub("", told))
+    if kind in ("UsageError", "UnreachableError", "TakenOverError", "UnknownModelError"):
+        return UsageError(_STEP.sub("", told))
+    return None
 
 
 def _complain_if_taken_over(run: RunDir) -> None:

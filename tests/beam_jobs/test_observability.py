@@ -13,14 +13,14 @@ import pytest
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from beam_jobs import split
+from beam_jobs import embed, retrieve, split
 from beam_jobs.transforms import parts, stage
 from beam_jobs.transforms.counters import differences, manifest_counts
 from beam_jobs.transforms.progress import Progress, complaint, set_up_logging
-from rag_core.errors import UnreachableError, UsageError, run_command
+from rag_core.errors import DataError, UnreachableError, UsageError, run_command
 from rag_core.parts import Part
 from rag_core.run_dir import read_manifest
-from tests.beam_jobs.conftest import write_corpus
+from tests.beam_jobs.conftest import write_corpus, write_questions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -183,6 +183,7 @@ def test_no_secret_in_a_traceback(tmp_path):
     assert "hush" not in done.stderr
 
 
+@pytest.mark.filterwarnings("ignore:(?s).*is a copy of")
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_hostile_file_name_ends_no_line_and_steers_no_terminal(tmp_path, capsys, log_format):
     name = 'c\n{"event": "end"}\x1b[31m\u2028\u0085\u202e%s"\udcff.tsv'
@@ -275,3 +276,35 @@ def test_keys_in_a_url_are_shown_nowhere(tmp_path, capsys, monkeypatch):
         assert run_command(split.run, argv, wording=complaint) == 2
         said = capsys.readouterr()
         assert "invalid bucket name" in said.err and "hush" not in said.err + said.out
+
+
+def test_a_callers_fault_on_any_worker_keeps_its_words_and_its_code():
+    """From another process nothing comes back but the text of a traceback."""
+    text = (
+        'Traceback (most recent call last):\n  File "x.py", line 3\n'
+        "rag_core.errors.{}: e/part-00001.parquet: {}\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "rag_core.errors.{}: e/part-00001.parquet: {} [while running 'Retrieve/Search']\n\n"
+    )
+    for kind, expected in (("DataError", DataError), ("UnreachableError", UsageError)):
+        fault = stage.fault_of_step(text.format(kind, "cut [1]", kind, "cut [1]"))
+        assert type(fault) is expected and str(fault) == "e/part-00001.parquet: cut [1]"
+    assert stage.fault_of_step("Traceback\nValueError: x") is None
+    assert stage.fault_of_step("rag_core.other.Strange: x") is None
+
+
+def test_a_damaged_shard_is_one_line(tmp_path, capsys, tiny_encoder):
+    """A step that makes no report of its faults: the complaint alone, not Beam's log of it."""
+    run, e = corpus(tmp_path), tmp_path / "e"
+    assert split.run([*run, "--output", str(tmp_path / "p")]) == 0
+    assert embed.run(["--passages", str(tmp_path / "p"), "--encoder", tiny_encoder, "--output", str(e)]) == 0
+    part = e / "part-00001.parquet"
+    data = bytearray(part.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    part.write_bytes(data)
+    argv = ["--questions", str(write_questions(tmp_path / "q.jsonl", 3)), "--task", "custom"]
+    argv += ["--question-encoder", tiny_encoder, "--embeddings", str(e), "--output", str(tmp_path / "o")]
+    capsys.readouterr()
+    assert run_command(retrieve.run, argv, wording=complaint) == 3
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {part}: ") and told.count("\n") == 1 and "while running" not in told
