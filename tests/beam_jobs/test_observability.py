@@ -183,7 +183,6 @@ def test_no_secret_in_a_traceback(tmp_path):
     assert "hush" not in done.stderr
 
 
-@pytest.mark.filterwarnings("ignore:(?s).*is a copy of")
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_hostile_file_name_ends_no_line_and_steers_no_terminal(tmp_path, capsys, log_format):
     name = 'c\n{"event": "end"}\x1b[31m\u2028\u0085\u202e%s"\udcff.tsv'
