@@ -78,9 +78,9 @@ def run_stage(
     began = time.monotonic()
     args, options = parse_job(parser, argv)
     args.output = files.join(args.output)  # without slashes at its end
-    refuse_overlap(args.output, _inputs(parser, args), look=args.overwrite)
     if not args.dry_run:
         check_output(args.output)
+    refuse_overlap(args.output, _inputs(parser, args), look=args.overwrite)
     plan = make_plan(args)
     if args.dry_run:
         return _dry_run(args.output, plan, options, build_pipeline)

@@ -68,10 +68,10 @@ def run_training(config: TrainConfig, *, overwrite: bool = False) -> dict[str, A
     config.check()
     if not files.is_local(config.output):
         raise UsageError(f"--output {config.output}: train to a local directory and copy it afterwards")
+    check_output(config.output)
     refuse_overlap(
         config.output, {f"--{n.replace('_', '-')}": [v] for n in READS if (v := getattr(config, n))}
     )
-    check_output(config.output)
     group = Group()
     model = build_model(config)
     claimed = _claim(config, model, overwrite) if group.is_main else None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -230,3 +231,11 @@ def test_a_checkpoint_cut_short_is_named(world, tmp_path):
     (tmp_path / "out" / "checkpoint.json").unlink()
     with pytest.raises(ValueError, match="a save that was cut short has none"):
         RagModel.from_pretrained(str(tmp_path / "out"))
+
+
+def test_a_training_is_not_written_where_it_reads(world, capsys):
+    """Of an overwritten run the files are deleted before anything is read."""
+    before = sorted(p.name for p in Path(world["--embeddings"]).iterdir())
+    assert run(world | {"--output": world["--embeddings"] + "/"}, "--overwrite") == 2
+    assert "also --embeddings; name a new directory" in capsys.readouterr().err
+    assert sorted(p.name for p in Path(world["--embeddings"]).iterdir()) == before
