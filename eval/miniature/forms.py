@@ -76,7 +76,7 @@ class Recipe:
     weight_decay: float = 0.01
     check_every: int = 25
     check_size: int = 96
-    last_check: int = 256
+    last_check: int = 128
 
 
 FIRST_PHASE = 0.75  # of the steps

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from rag_core.encoders import load_encoder
 from rag_core.errors import DataError, run_command
 from rag_core.schemas import Question
 from rag_core.train import main
@@ -148,8 +149,8 @@ def test_b12_passages_of_another_width_are_refused(world, embeddings_run, tmp_pa
     embeddings = embeddings_run(vectors, [p.passage_id for p in PASSAGES], name="narrow")
     path = tmp_path / "narrow" / "_manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["encoder"].pop("fingerprint")
-    path.write_text(json.dumps(manifest))
+    fits = load_encoder(world["--question-encoder"]).fits_passage_encoder
+    path.write_text(json.dumps({**manifest, "encoder": {**manifest["encoder"], "fingerprint": fits}}))
     assert run({**world, "--embeddings": embeddings}) == 3
     assert "passage vectors of 16 numbers, question vectors of 32" in capsys.readouterr().err
 
