@@ -22,8 +22,8 @@ def once_per_process(load: Callable[..., Any]) -> Callable[..., Any]:
     """Call `load` once for each set of arguments in this process, whatever the number of threads.
 
     Arguments that are paths or URLs (or tuples of them) are watched: when what lies there was replaced
-    since, it is loaded anew. On a store that costs two or three requests a call, five for a model: call it
-    once a part, not once a record.
+    since, it is loaded anew. On a store that costs one request a call for a file, three to six for a run or a
+    model: call it once a part, not once a record.
     """
     kept: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 

@@ -20,7 +20,6 @@ that guard nothing: for a task, a metric or a slice that the results do not hold
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -62,10 +61,7 @@ def read_gates(path: str | None) -> Gates:
     """Gates from a TOML file, the defaults without one. UsageError naming the key that is wrong."""
     if path is None:
         return Gates()
-    try:
-        raw = tomllib.loads(files.read_bytes(path).decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    raw = files.read_toml(path)
     tasks = {}
     for name, table in _checked(path, Gates, raw).pop("task", {}).items():
         rules = _checked(path, TaskGate, table).get("slice", ())

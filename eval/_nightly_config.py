@@ -30,7 +30,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eval._toml import checked, read_toml
+from eval._toml import checked
 from rag_core import files
 from rag_core.datasets import TASKS
 from rag_core.errors import UsageError
@@ -87,7 +87,7 @@ class NightlyConfig:
 
 def read_config(path: str) -> NightlyConfig:
     """The configuration in a TOML file. UsageError names the file, the key and what is wrong with it."""
-    raw = read_toml(path)
+    raw = files.read_toml(path)
     tables = {
         "tasks": _tables(path, raw.pop("tasks", None), "tasks", TaskConfig),
         "checkpoints": _tables(path, raw.pop("checkpoints", None), "checkpoints", CheckpointConfig),

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import math
-import tomllib
 import types
 import typing
 from dataclasses import MISSING, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from rag_core.errors import UsageError
-
-
-def read_toml(path: str) -> dict[str, Any]:
-    """The file's tables. UsageError where it is not TOML."""
-    try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
 def checked(

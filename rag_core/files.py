@@ -18,6 +18,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
@@ -117,6 +118,14 @@ def read_object(url: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{url}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+def read_toml(url: str) -> dict[str, Any]:
+    """Parse a TOML file, which people write: UsageError naming the file when it is none."""
+    try:
+        return tomllib.loads(read_bytes(url).decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
+        raise UsageError(f"{url}: not valid TOML: {error}") from error
 
 
 def list_files(pattern_or_dir: str) -> list[FileInfo]:

@@ -71,12 +71,11 @@ def read_manifest(directory: str) -> dict[str, Any]:
     url = files.join(directory, MANIFEST)
     if files.exists(url):
         manifest = _read_state(url, ("job", "parts", "rows", "content_digest"))
-        shaped = manifest is not None and is_manifest(manifest)
-        if manifest is not None and shaped:
+        if manifest is not None and is_manifest(manifest):
             _check_names(url, manifest)
-        if manifest is None or not shaped or not adds_up(manifest):
-            raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
-        return manifest
+            if adds_up(manifest):
+                return manifest
+        raise NoManifestError(f"{url}: damaged; start its job again, it keeps the parts that stand")
     if not files.list_tree(directory):
         if files.is_local(directory) and not os.path.exists(directory):
             raise FileNotFoundError(2, "No such directory", directory)

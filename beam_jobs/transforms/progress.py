@@ -65,7 +65,24 @@ class JsonLines(logging.Formatter):
         return json.dumps(masked_value(line), default=str)
 
 
-_CALLERS_FAULT = re.compile(r"rag_core\.\S*\.(DataError|UsageError|NoManifestError|DumpError): ")
+_STEP = re.compile(r" \[while running [^\]]*\]$")
+_FAULT = re.compile(r"rag_core\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
+_FAULTS: dict[str, type[DataError] | type[UsageError]] = {
+    **dict.fromkeys(("DataError", "NoManifestError", "DumpError"), DataError),
+    **dict.fromkeys(("UsageError", "UnreachableError", "TakenOverError", "UnknownModelError"), UsageError),
+}
+
+
+def without_step(text: str) -> str:
+    """An error without what Beam adds to it."""
+    return _STEP.sub("", text)
+
+
+def fault_of_step(text: str) -> DataError | UsageError | None:
+    """The caller's fault behind a worker's traceback, which is all that comes back from another process."""
+    found = _FAULT.findall(text)
+    kind, told = found[-1] if found else ("", "")
+    return _FAULTS[kind](without_step(told)) if kind in _FAULTS else None
 
 
 def set_up_logging(log_format: str) -> None:
@@ -107,7 +124,7 @@ def _worth_reading(record: logging.LogRecord) -> bool:
     """
     text = record.getMessage()
     fault = record.exc_info[1] if record.exc_info else None
-    told = isinstance(fault, DataError | UsageError) or _CALLERS_FAULT.search(text) is not None
+    told = isinstance(fault, DataError | UsageError) or fault_of_step(text) is not None
     return "semi_persistent_directory" not in text and not (told and record.name != log.name)
 
 

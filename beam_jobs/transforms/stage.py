@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -26,7 +25,7 @@ from apache_beam.runners.runner import PipelineResult
 from beam_jobs.options import LOCAL_RUNNERS, Parser, launch_options, make_runner, parse_job, runner_name
 from beam_jobs.transforms.counters import MEMORY, differences, memory_peak, read_counters
 from beam_jobs.transforms.parts import FinishRun, PartTask, ProcessParts, failure_url
-from beam_jobs.transforms.progress import Progress, complaint, emit, log
+from beam_jobs.transforms.progress import Progress, complaint, emit, fault_of_step, log, without_step
 from rag_core import files
 from rag_core.errors import EXIT_INTERNAL, DataError, UsageError, one_line
 from rag_core.outputs import check_output, refuse_overlap
@@ -128,7 +127,7 @@ def run_stage(
             raise (fault_of_step(str(error)) or error) from error
         except (DataError, UsageError) as error:
             kind = DataError if isinstance(error, DataError) else UsageError
-            raise kind(_STEP.sub("", str(error))) from error
+            raise kind(without_step(str(error))) from error
     template = options.view_as(GoogleCloudOptions).template_location
     if runner == "DataflowRunner" and template:
         print(f"{plan.job}: package, graph and template are staged; launch {template} to write {args.output}")
@@ -137,21 +136,6 @@ def run_stage(
     _print_result(args.output, plan, manifest)
     _reconcile(args.output, plan, manifest, result, exact=runner in LOCAL_RUNNERS)
     return 0
-
-
-_STEP = re.compile(r" \[while running [^\]]*\]$")
-_FAULT = re.compile(r"^rag_core\.[\w.]+\.(\w+): (.*)$", re.MULTILINE)
-
-
-def fault_of_step(text: str) -> DataError | UsageError | None:
-    """The caller's fault behind a worker's traceback, which is all that comes back from another process."""
-    found = _FAULT.findall(text)
-    kind, told = found[-1] if found else ("", "")
-    if kind in ("DataError", "NoManifestError", "DumpError"):
-        return DataError(_STEP.sub("", told))
-    if kind in ("UsageError", "UnreachableError", "TakenOverError", "UnknownModelError"):
-        return UsageError(_STEP.sub("", told))
-    return None
 
 
 def _complain_if_taken_over(run: RunDir) -> None:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eval._toml import checked, read_toml
+from eval._toml import checked
+from rag_core import files
 from rag_core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -178,14 +179,14 @@ def read_book(directory: str | Path = EXPERIMENTS) -> Book:
     if common_path not in paths:
         raise UsageError(f"{directory}: no {COMMON}.toml")
     path = str(common_path)
-    raw = read_toml(path)
+    raw = files.read_toml(path)
     order = raw.pop("order", [])
     common = Common(**checked(path, "", Common, raw))
     _check_common(path, common)
     experiments = []
     for found in paths:
         if found != common_path:
-            values = checked(str(found), "", Experiment, read_toml(str(found)), given=("name",))
+            values = checked(str(found), "", Experiment, files.read_toml(str(found)), given=("name",))
             experiment = replace(Experiment(**values), name=found.stem)
             _check_experiment(str(found), experiment)
             experiments.append(experiment)

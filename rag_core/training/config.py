@@ -158,13 +158,7 @@ def load_file(path: str) -> dict[str, Any]:
     Beside `[train]` only `[generate]` and `[generate_token]` may stand, as in a preset. Raises UsageError
     for anything else.
     """
-    if path.endswith(".json"):
-        values = files.read_json(path)
-    else:
-        try:
-            values = tomllib.loads(files.read_bytes(path).decode())
-        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
-            raise UsageError(f"{path}: not valid TOML: {error}") from error
+    values = files.read_json(path) if path.endswith(".json") else files.read_toml(path)
     if not isinstance(values, dict):
         raise UsageError(f"{path}: expected settings by name, found {type(values).__name__}")
     if "train" not in values:

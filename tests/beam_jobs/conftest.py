@@ -21,6 +21,11 @@ def write_corpus(directory: Path, files: int, rows: int, seed: int = 0) -> Path:
     return directory
 
 
+def split_options(directory: Path, output: Path | str) -> list[str]:
+    """What split is told to make `output` of the corpus that `write_corpus` wrote."""
+    return ["--input", str(directory / "*.tsv"), "--input-format", "tsv", "--output", str(output)]
+
+
 def write_questions(path: Path, n: int, seed: int = 1) -> Path:
     """`n` questions of the task `custom`."""
     rng = random.Random(seed)
@@ -72,8 +77,7 @@ def passages_dir(tmp_path_factory) -> str:
     root = tmp_path_factory.mktemp("corpus")
     write_corpus(root / "tsv", files=3, rows=40)
     output = str(root / "passages")
-    argv = ["--input", str(root / "tsv" / "*.tsv"), "--input-format", "tsv", "--output", output]
-    assert split.run(argv) == 0
+    assert split.run(split_options(root / "tsv", output)) == 0
     return output
 
 

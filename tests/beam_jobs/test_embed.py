@@ -18,7 +18,7 @@ from rag_core.errors import DataError, UsageError
 from rag_core.run_dir import read_manifest
 from rag_core.schemas import Passage
 from rag_core.stages import read_table
-from tests.beam_jobs.conftest import WORDS
+from tests.beam_jobs.conftest import WORDS, split_options
 
 
 def test_vectors_are_the_encoders_row_by_row(passages_dir, embeddings_dir, tiny_encoder):
@@ -180,7 +180,7 @@ def test_only_what_changed_is_computed(passages_dir, embeddings_dir, tiny_encode
     lines.append(lines[6].replace("1-5", "new"))  # same title and text under another id
     (tsv / "corpus-01.tsv").write_text("\n".join(lines) + "\n")
     changed, fresh, reused = (str(tmp_path / name) for name in ("p", "fresh", "reused"))
-    assert split.run(["--input", str(tsv / "*.tsv"), "--input-format", "tsv", "--output", changed]) == 0
+    assert split.run(split_options(tsv, changed)) == 0
     argv = ["--passages", changed, "--encoder", tiny_encoder]
     assert embed.run([*argv, "--output", fresh]) == 0
     assert embed.run([*argv, "--output", reused, "--reuse", embeddings_dir]) == 0

@@ -8,29 +8,7 @@ from pathlib import Path
 import pytest
 
 from beam_jobs.handlers import once_per_process
-from rag_core import files
-
-
-class Store:
-    """A store whose files may be replaced by others of the same size."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, float] = {}
-
-    def match(self, pattern):
-        inside = pattern.removesuffix("**")
-        return [
-            files.FileInfo(url, 5, time)
-            for url, time in self.times.items()
-            if url == pattern or (pattern.endswith("**") and url.startswith(inside))
-        ]
-
-
-@pytest.fixture
-def store(monkeypatch):
-    store = Store()
-    monkeypatch.setitem(files._backends, "mem", store)
-    return store
+from tests.rag_core.conftest import memory_store  # noqa: F401
 
 
 def counted():
@@ -49,13 +27,14 @@ def counted():
     ],
     ids=["a file", "a run", "a model", "several files"],
 )
-def test_what_is_replaced_in_a_store_is_loaded_anew(store, arg, written):
-    store.times = {"mem://b/model/config.json": 1.0, "mem://b/q-0.npy": 1.0, written: 1.0}
+def test_what_is_replaced_in_a_store_is_loaded_anew(memory_store, arg, written):  # noqa: F811
+    store = memory_store
+    store.objects = dict.fromkeys(("mem://b/model/config.json", "mem://b/q-0.npy", written), b"12345")
     load, calls = counted()
     assert load(arg, "nq") == load(arg, "nq") == 1
     store.times[written] = 2.0
     assert load(arg, "nq") == load(arg, "nq") == 2
-    store.times["mem://b/beside"] = store.times["mem://b/model/_work/attempt"] = 3.0
+    store.objects |= dict.fromkeys(("mem://b/beside", "mem://b/model/_work/attempt"), b"12345")
     assert load(arg, "nq") == 2 and calls == [(arg, "nq")] * 2
 
 
@@ -106,7 +85,7 @@ def test_what_fails_to_load_is_tried_again(tmp_path):
     assert shared(str(tmp_path / "q")) == shared(str(tmp_path / "q")) == 2
 
 
-def test_names_and_numbers_are_kept(store):
+def test_names_and_numbers_are_kept():
     load, _ = counted()
     assert load("mini-bart", 5) == load("mini-bart", 5) == 1
     assert load("mini-bart", 6) == 2

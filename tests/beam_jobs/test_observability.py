@@ -20,7 +20,7 @@ from beam_jobs.transforms.progress import Progress, complaint, set_up_logging
 from rag_core.errors import DataError, UnreachableError, UsageError, run_command
 from rag_core.parts import Part
 from rag_core.run_dir import read_manifest
-from tests.beam_jobs.conftest import write_corpus, write_questions
+from tests.beam_jobs.conftest import split_options, write_corpus, write_questions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -190,7 +190,7 @@ def test_a_hostile_file_name_ends_no_line_and_steers_no_terminal(tmp_path, capsy
     for target in (f"a{name}", f"b{name}"):
         (source / target).write_bytes((source / "corpus-00.tsv").read_bytes())
     out = tmp_path / f"out{name}"
-    argv = ["--input", str(source / "*.tsv"), "--input-format", "tsv", "--output", str(out)]
+    argv = split_options(source, out)
     assert split.run([*argv, "--log-format", log_format]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 2 and said.out.isascii()

@@ -6,9 +6,9 @@ import pytest
 
 from eval._gates import read_gates
 from eval._human_judgements import read_judgements
-from eval._toml import read_toml
 from eval.human import read_gold
 from rag_core.errors import DataError, UsageError
+from rag_core.files import read_toml
 
 DEEP = "[" * 100_000
 

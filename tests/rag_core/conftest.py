@@ -12,12 +12,15 @@ from rag_core import files
 
 
 class MemoryStore:
-    """A backend that keeps objects in a dict."""
+    """Keeps objects in a dict and counts what is read; `times` of single ones win over `time`."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.times: dict[str, float] = {}
+        self.time, self.opened = 0.0, 0
 
     def open_input(self, url):
+        self.opened += 1
         return io.BytesIO(self.objects[url])
 
     def upload(self, local_path, url):
@@ -26,7 +29,8 @@ class MemoryStore:
 
     def match(self, pattern):
         regex = re.compile(fnmatch.translate(pattern))
-        return [files.FileInfo(u, len(b), 0.0) for u, b in self.objects.items() if regex.match(u)]
+        found = [(url, len(data)) for url, data in self.objects.items() if regex.match(url)]
+        return [files.FileInfo(url, size, self.times.get(url, self.time)) for url, size in found]
 
     def delete(self, urls):
         for url in urls:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 
@@ -14,31 +13,11 @@ from rag_core.errors import DataError, UnknownModelError
 from rag_core.local_copy import local_directory, local_index, relative_name
 
 
-class Shelf:
-    """A store in memory that counts what is read."""
-
-    def __init__(self, content: dict[str, bytes]) -> None:
-        self.content, self.opened, self.time = content, 0, 1.0
-
-    def open_input(self, url):
-        self.opened += 1
-        return io.BytesIO(self.content[url])
-
-    def match(self, pattern):
-        inside = pattern.removesuffix("**")
-        return [
-            files.FileInfo(url, len(data), self.time)
-            for url, data in self.content.items()
-            if url == pattern or (pattern.endswith("**") and url.startswith(inside))
-        ]
-
-
 @pytest.fixture
-def shelf(monkeypatch, tmp_path):
+def shelf(memory_store, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shelf = Shelf({"mem://b/m/config.json": b"{}", "mem://b/m/sub/w.bin": b"12345"})
-    monkeypatch.setitem(files._backends, "mem", shelf)
-    return shelf
+    memory_store.objects = {"mem://b/m/config.json": b"{}", "mem://b/m/sub/w.bin": b"12345"}
+    return memory_store
 
 
 def names_below(directory) -> list[str]:
@@ -56,9 +35,9 @@ def test_copied_once_and_anew_when_replaced(shelf):
 
 
 def test_an_index_is_copied_without_its_state_files(shelf):
-    shelf.content = {f"mem://b/i/{n}": b"x" for n in ("index.faiss", "set.json", "_run.json", "_work/a")}
+    shelf.objects = {f"mem://b/i/{n}": b"x" for n in ("index.faiss", "set.json", "_run.json", "_work/a")}
     assert names_below(local_index("mem://b/i", "FAISS", "set.json")) == ["index.faiss", "set.json"]
-    del shelf.content["mem://b/i/set.json"]
+    del shelf.objects["mem://b/i/set.json"]
     with pytest.raises(
         DataError, match="mem://b/i/set.json: missing; mem://b/i is not a finished FAISS index"
     ):
@@ -67,7 +46,7 @@ def test_an_index_is_copied_without_its_state_files(shelf):
 
 @pytest.mark.parametrize("name", ["../../evil", "a/../../evil", "/etc/evil", "a//b", "..", ".\\evil", "./a"])
 def test_a_hostile_object_name_writes_nothing(shelf, tmp_path, name):
-    shelf.content[f"mem://b/m/{name}"] = b"evil"
+    shelf.objects[f"mem://b/m/{name}"] = b"evil"
     with pytest.raises(DataError, match="not a name below mem://b/m"):
         local_directory("mem://b/m", "models", files.list_tree("mem://b/m"))
     assert names_below(tmp_path) == [] and not os.path.exists("/etc/evil")

@@ -26,7 +26,7 @@ from beam_jobs.options import register_file_systems
 from rag_core import files
 from rag_core.errors import UsageError
 from rag_core.run_dir import read_manifest
-from tests.beam_jobs.conftest import make_tiny_encoder, write_corpus, write_questions
+from tests.beam_jobs.conftest import make_tiny_encoder, split_options, write_corpus, write_questions
 from tests.runners.cluster import ROOT
 from tests.runners.digests import miniature
 from tests.runners.stores import BUCKET, NO_ACCOUNT, google_storage, upload_tree
@@ -172,15 +172,7 @@ def test_the_staged_graphs_run_where_only_the_staged_package_is(staged, fresh_py
 
 def test_a_package_that_is_not_there_is_refused_before_anything_is_written(tmp_path):
     write_corpus(tmp_path / "tsv", files=1, rows=2)
-    argv = [
-        "--input",
-        str(tmp_path / "tsv/*.tsv"),
-        "--input-format",
-        "tsv",
-        "--output",
-        str(tmp_path / "out"),
-    ]
+    argv = split_options(tmp_path / "tsv", tmp_path / "out")
     with pytest.raises(UsageError, match="--setup_file ./nosuch.py: no such file; start from the checkout"):
-        out = ["--output", str(tmp_path / "out")]
-        split.run([*argv, *out, *dataflow("split"), "--setup_file=./nosuch.py"])
+        split.run([*argv, *dataflow("split"), "--setup_file=./nosuch.py"])
     assert not (tmp_path / "out").exists()

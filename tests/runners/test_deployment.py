@@ -22,7 +22,7 @@ from beam_jobs import split
 from beam_jobs.options import job_parser, parse_job
 from rag_core.run_dir import read_manifest
 from runners.profiles import NAMES, profile_flags
-from tests.beam_jobs.conftest import write_corpus
+from tests.beam_jobs.conftest import split_options, write_corpus
 from tests.runners.cluster import ROOT, free_port
 from tests.runners.container import defaults, instructions, python_steps
 
@@ -197,9 +197,8 @@ def test_a_job_through_the_real_job_server(name, tmp_path):
     if not jar:
         pytest.skip(f"{name.upper()}_JOB_SERVER_JAR is not set: no job server of {name} to try")
     write_corpus(tmp_path / "tsv", files=3, rows=40)
-    argv = ["--input", str(tmp_path / "tsv/*.tsv"), "--input-format", "tsv", "--output"]
-    assert split.run([*argv, str(tmp_path / "memory")]) == 0
-    command = [sys.executable, "-m", "beam_jobs.split", *argv, str(tmp_path / name)]
+    assert split.run(split_options(tmp_path / "tsv", tmp_path / "memory")) == 0
+    command = [sys.executable, "-m", "beam_jobs.split", *split_options(tmp_path / "tsv", tmp_path / name)]
     done = script(name, *command, **{f"{name.upper()}_JOB_SERVER_JAR": jar})
     assert done.returncode == 0, done.stderr
     found, expected = (read_manifest(str(tmp_path / d))["content_digest"] for d in (name, "memory"))

@@ -8,7 +8,7 @@ from beam_jobs import split
 from beam_jobs.options import job_parser, parse_job, runner_name
 from rag_core.errors import UsageError
 from runners.profiles import NAMES, check_runner, profile_flags
-from tests.beam_jobs.conftest import write_corpus
+from tests.beam_jobs.conftest import split_options, write_corpus
 from tests.runners.cluster import free_port
 
 
@@ -91,14 +91,7 @@ def test_a_profile_may_be_named_twice_and_a_runner_beside_it_wins():
 
 def test_a_job_service_that_is_not_there_is_one_line(tmp_path):
     write_corpus(tmp_path / "tsv", files=1, rows=2)
-    argv = [
-        "--input",
-        str(tmp_path / "tsv/*.tsv"),
-        "--input-format",
-        "tsv",
-        "--output",
-        str(tmp_path / "out"),
-    ]
+    argv = split_options(tmp_path / "tsv", tmp_path / "out")
     argv += ["--profile=flink", f"--job_endpoint=localhost:{free_port()}", "--job_server_timeout=1"]
     with pytest.raises(UsageError, match=r"--job_endpoint localhost:\d+: no job service answers there"):
         split.run(argv)
